@@ -1,4 +1,4 @@
-"""Programs with NumPy's arrays: captures beside PyTorch's front end, calls under native beside NumPy.
+"""Programs with NumPy's arrays: captures and graphs beside PyTorch's front end, calls under native beside NumPy.
 
     python bench/arrays.py
 
@@ -16,8 +16,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from arrays import Program, programs
+from arrays.outcomes import Counting
 
-NAMES = ("mandelbrot", "k_means_step", "cart_pole_step", "transforms", "metrics", "r2_score", "operators")
+NAMES = (
+    *("mandelbrot", "k_means_step", "cart_pole_step", "cart_poles_step"),
+    *("transforms", "metrics", "r2_score", "operators"),
+)
 ROUNDS, CALLS = 5, 1000
 
 
@@ -36,6 +40,14 @@ def capture(front: Callable[..., Any], program: Program) -> float:
     return per_call(compiled, program.make(0), 1) / 1e3
 
 
+def graphs(front: Callable[..., Any], program: Program) -> int:
+    """Graphs of a first call."""
+    torch.compiler.reset()
+    backend = Counting()
+    front(program.function, backend=backend)(*program.make(0))
+    return backend.graphs
+
+
 def row(program: Program) -> str:
     args = program.make(0)
     native = gramme.compile(program.function, backend="native")
@@ -45,9 +57,11 @@ def row(program: Program) -> str:
     captures = [(capture(torch.compile, program), capture(gramme.compile, program)) for _ in range(ROUNDS)]
     numpy, ours = (min(side) for side in zip(*calls, strict=True))
     theirs, captured = (min(side) for side in zip(*captures, strict=True))
+    counts = [graphs(torch.compile, program), graphs(gramme.compile, program)]
     return (
         f"{program.name:16} numpy {numpy:7.1f} us  native {ours:7.1f} us ({numpy / ours:4.2f})   "
-        f"capture: torch.compile {theirs:6.1f} ms  gramme {captured:5.2f} ms ({theirs / captured:4.1f})"
+        f"capture: torch.compile {theirs:6.1f} ms  gramme {captured:5.2f} ms ({theirs / captured:4.1f})   "
+        f"graphs {counts[0]} and {counts[1]}"
     )
 
 

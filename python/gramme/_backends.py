@@ -24,10 +24,20 @@ Options = dict[str, Any] | None
 
 
 class Eager:
-    """The backend that runs the captured graph as it is."""
+    """The backend that runs the captured graph as it is.
+
+    Attributes:
+        exact_numpy: NumPy's calls that compute are NumPy's own in the graph, too, with its bits.
+
+    """
 
     __name__ = "eager"
     contract = "eager"
+
+    def __init__(self, exact_numpy: bool = False) -> None:
+        if not isinstance(exact_numpy, bool):
+            raise TypeError(f"options: exact_numpy: expected a bool, got {type(exact_numpy).__name__}")
+        self.exact_numpy = exact_numpy
 
     def __call__(self, graph_module: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         graph_module = as_they_are(graph_module)
@@ -78,7 +88,8 @@ def resolve(
     if chosen == "native":
         return _native(mode, wanted)
     if chosen == "eager":
-        return _without_options(eager, mode, wanted)
+        exact = wanted.pop("exact_numpy", False)
+        return _without_options(eager if exact is False else Eager(exact), mode, wanted)
     return _other(chosen, mode, wanted)
 
 
@@ -113,10 +124,10 @@ def _inductor(mode: str | None, options: dict[str, Any], dynamic: bool | None, n
 
 
 def _native(mode: str | None, options: dict[str, Any]) -> Compiler:
-    known = ("caching_allocator", "recorded_backward")
+    known = ("caching_allocator", "recorded_backward", "exact_numpy")
     unknown = sorted(set(options) - set(known))
     if unknown:
-        has = " and ".join(f"{name} (bool)" for name in known)
+        has = ", ".join(f"{name} (bool)" for name in known)
         raise RuntimeError(f"options: the native backend has no option {unknown[0]!r}; it has {has}")
     return _without_options(Native(**options) if options else native, mode, {})
 

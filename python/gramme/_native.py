@@ -24,6 +24,7 @@ class Native:
         recorded_backward: replay the backward pass, too, where that is known to be safe. Gradients have eager's bits;
             the graph of autograd has one node where eager's has one for each operator. If it is not said, True where
             all inputs are on the CPU, unless GRAMME_RECORDED_BACKWARD=0.
+        exact_numpy: NumPy's calls that compute are NumPy's own in the graph, too, with its bits.
         is_asked_for_backward: `recorded_backward` was given.
 
     """
@@ -31,14 +32,17 @@ class Native:
     __name__ = "native"
     contract = "native"
 
-    def __init__(self, caching_allocator: bool = False, recorded_backward: bool | None = None) -> None:
-        given = {"caching_allocator": caching_allocator}
+    def __init__(
+        self, caching_allocator: bool = False, recorded_backward: bool | None = None, exact_numpy: bool = False
+    ) -> None:
+        given = {"caching_allocator": caching_allocator, "exact_numpy": exact_numpy}
         if recorded_backward is not None:
             given["recorded_backward"] = recorded_backward
         for name, value in given.items():
             if not isinstance(value, bool):
                 raise TypeError(f"options: {name}: expected a bool, got {type(value).__name__}")
         self.caching_allocator = caching_allocator
+        self.exact_numpy = exact_numpy
         self._recorded_backward = recorded_backward
 
     @property

@@ -49,6 +49,7 @@ class Options:
             dynamic=self.dynamic,
             guard_filter=self.guard_filter,
             terms=number_of(self),
+            exact_numpy=getattr(self.backend, "exact_numpy", False),
         )
         if self.compiles_backward:
             _C.compile_backward(made)

@@ -79,6 +79,13 @@ class Question {
   bool is_written(const Tensor* tensor) const {
     return trace_.scope().inputs_written() || trace_.scope().is_written_around(tensor);
   }
+  /// The answer holds for the sizes of now.
+  void fix() {
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      for (const shape::SymInt& size : below(i)->record->sizes) trace_.fixed(size);
+      for (const shape::SymInt& stride : below(i)->record->strides) trace_.fixed(stride);
+    }
+  }
   Tensor* below(size_t index) const { return trace_.scope().state<Arrays>().known.at(arrays_.at(index)).tensor; }
 
  private:
@@ -258,7 +265,7 @@ class Answer {
 };
 
 /// What gramme._numpy says of the call; null if nothing, or if one of its arguments cannot be described.
-Owned<> asked(Question& question, PyObject* callable, const Args& args) {
+Owned<> asked(Question& question, PyObject* callable, const Args& args, bool exact) {
   PyObject* const answer = once([] { return helper("answer"); });
   Owned<> positional = take(PyTuple_New(static_cast<Py_ssize_t>(args.positional))), keywords = take(PyDict_New());
   for (size_t i = 0; i < args.positional + args.keywords; ++i) {
@@ -271,7 +278,8 @@ Owned<> asked(Question& question, PyObject* callable, const Args& args) {
   }
   meta::Silence silence;
   aten::Uncounted uncounted;
-  Owned<> found = take(PyObject_CallFunctionObjArgs(answer, callable, positional.get(), keywords.get(), nullptr));
+  Owned<> found = take(PyObject_CallFunctionObjArgs(answer, callable, positional.get(), keywords.get(),
+                                                    exact ? Py_True : Py_False, nullptr));
   if (silence.warned) {  // it would not be told again
     PyDict_Clear(once([] { return helper("answers"); }));
     cannot(Reason::OperatorWarns);
@@ -324,10 +332,11 @@ Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
   if (Value* found = self ? of_record(trace, callable, self) : nullptr) return found;
   if (trace.is_confined() || !trace.scope().levels().empty()) return nullptr;
   Question question(trace);
-  Owned<> answer = asked(question, callable, args);
+  Owned<> answer = asked(question, callable, args, trace.contract.exact_numpy);
   if (!answer || answer.get() == Py_None) return nullptr;
   if (PyUnicode_Check(answer.get())) return of_data(trace, args, PyUnicode_AsUTF8(answer.get()));
   if (!question.arrays().empty()) guard_error_state(trace);
+  if (attribute(answer.get(), "exact").get() == Py_True) question.fix();
   Answer found(trace, question);
   Owned<> value = attribute(answer.get(), "value"), expected = attribute(answer.get(), "expected");
   if (callable == rows) trace.fixed(trace::array_of(trace, self)->tensor->record->sizes.at(0));

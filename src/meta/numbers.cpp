@@ -12,6 +12,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/ref.h"
+#include "meta/origin.h"
 
 namespace gramme::meta {
 
@@ -79,7 +80,14 @@ PyObject* input_name() {
   return name;
 }
 
+/// Of ufuncs that NumPy carries out.
+const NumberTaker* numpys() {
+  static const NumberTaker taker{std::vector<Takes>(64, Takes::AsNumpy), {}};  // no Python: an allocation
+  return &taker;
+}
+
 const NumberTaker* taker_of(const Call& call) {
+  if (calls_numpy(call.target) && call.arg_count <= numpys()->positions.size()) return numpys();
   auto found = takers().find(call.target);
   if (found == takers().end() || call.arg_count > found->second.positions.size()) return nullptr;
   for (uint32_t i = 0; i < call.keyword_count; ++i) {
@@ -151,6 +159,8 @@ bool depends(Takes how, const Argument& number, const Tensors& tensors, c10::Sca
   switch (how) {
     case Takes::Not:
       return true;
+    case Takes::AsNumpy:  // dtypes follow from types
+      return false;
     case Takes::Mixes:
       return !fits_64_bits;
     case Takes::Divides:

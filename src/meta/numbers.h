@@ -10,7 +10,7 @@
 namespace gramme::meta {
 
 /// How a target takes the numbers in one of its places.
-enum class Takes : uint8_t { Not, Mixes, Divides, Scales, Raises, Fills, Makes };
+enum class Takes : uint8_t { Not, Mixes, Divides, Scales, Raises, Fills, Makes, AsNumpy };
 
 /// The places of one call.
 class NumberPlaces {

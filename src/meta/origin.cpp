@@ -26,6 +26,16 @@ std::string_view first_part(PyObject* module) {
   return all.substr(0, all.find('.'));
 }
 
+/// Where a function in Python was defined; empty if it is none.
+std::string_view module_of_function(PyObject* callable) {
+  static PyObject* const key = intern("__name__");
+  if (!PyFunction_Check(callable)) return {};
+  PyObject* name = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(callable), key);
+  const char* module = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!module) PyErr_Clear();  // lone surrogates
+  return module ? module : std::string_view();
+}
+
 constexpr int kDeepest = 8;
 
 bool is_of_pytorch(PyObject* object, int depth);
@@ -75,14 +85,9 @@ bool is_operator(PyObject* object) {
 
 bool is_of_pytorch(PyObject* callable) { return is_of_pytorch(callable, 0) || is_of_numpy(callable); }
 
-bool is_of_numpy(PyObject* callable) {
-  static PyObject* const key = intern("__name__");
-  if (!PyFunction_Check(callable)) return false;
-  PyObject* name = PyDict_GetItemWithError(PyFunction_GET_GLOBALS(callable), key);
-  const char* module = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  if (!module) PyErr_Clear();  // lone surrogates
-  return module && std::string_view(module).starts_with("gramme._numpy");
-}
+bool is_of_numpy(PyObject* callable) { return module_of_function(callable).starts_with("gramme._numpy"); }
+
+bool calls_numpy(PyObject* callable) { return module_of_function(callable) == "gramme._numpy._exact"; }
 
 bool is_of_program(const Call& call) { return call.kind == Call::Function && !is_of_pytorch(call.target); }
 

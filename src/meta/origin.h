@@ -18,6 +18,8 @@ bool is_of_pytorch(PyObject* callable);
 
 /// True for one of gramme's functions that do with tensors what NumPy does with arrays, by operators alone.
 bool is_of_numpy(PyObject* callable);
+/// True for one of those that call NumPy itself (exact_numpy): what they do to data no operator shows.
+bool calls_numpy(PyObject* callable);
 
 /// True if it calls what is not: a function that the program put in graphs (torch.compiler.allow_in_graph), perhaps in
 /// a wrapper of PyTorch's.

@@ -6,6 +6,7 @@
 
 #include "native/attention.h"
 #include "native/composites.h"
+#include "native/fused.h"
 #include "native/invoke.h"
 #include "native/linear.h"
 #include "native/numbers.h"
@@ -39,7 +40,7 @@ bool writes(const c10::OperatorHandle& op) {
 /// With autograd's kernels left out for all of the tape?
 bool is_direct(const Instruction& instruction) {
   if (instruction.kind == Instruction::View) return !view_of(instruction).by_operators;
-  return instruction.kind == Instruction::Number || !instruction.keys.empty();
+  return instruction.kind == Instruction::Number || instruction.kind == Instruction::Fused || !instruction.keys.empty();
 }
 
 /// An operator that others have added may run Python code.
@@ -65,11 +66,13 @@ class Assembler {
       replace_views(aliases);
       converted_ = converted_numbers(given_);
       for (Instruction& instruction : given_.instructions) choose_keys(instruction, aliases);
+      if (given_.fuses) given_.instructions = with_fused(std::move(given_.instructions), given_.recorder, returned_);
     }
     renumber();
     tape_->instructions = std::move(given_.instructions);
     for (Instruction& instruction : tape_->instructions) {
       if (instruction.kind == Instruction::Operator) bind(instruction);
+      if (instruction.kind == Instruction::Fused) bind_parts(instruction);
       if (instruction.kind == Instruction::View) remember_steps(instruction, tape_->remembered);
       instruction.below_autograd = instruction.call && instruction.call->below_autograd;
       tape_->has_python |= instruction.kind == Instruction::Python || is_foreign(instruction);
@@ -87,6 +90,13 @@ class Assembler {
     if (is_prepared_linear(instruction)) return;
     bind_operator(instruction);
     bind_attention(instruction, tape_->remembered);
+  }
+
+  void bind_parts(Instruction& fused) {
+    for (Instruction& part : fused_of(fused).parts) {
+      if (part.kind == Instruction::Operator) bind(part);
+      part.below_autograd = part.call && part.call->below_autograd;
+    }
   }
 
   void place_numbers() {

@@ -18,6 +18,7 @@ struct Assembly {
   std::vector<Register> kept = {};   // beside the output, for the caller; kNone stays kNone
   std::vector<Register> shown = {};  // of kept: others may look at their bases and version counters
   bool counts_inside = true;         // may someone look at the version counters of what does not leave?
+  bool fuses = false;                // may elementwise operators be computed together?
   bool drops_inputs = false;         // the frame owns the inputs: they are freed after their last use, too
 };
 

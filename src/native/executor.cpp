@@ -11,6 +11,7 @@
 #include "aten/python.h"
 #include "base/once.h"
 #include "native/call.h"
+#include "native/fused.h"
 #include "native/memory.h"
 #include "native/recording.h"
 #include "native/symbolic.h"
@@ -344,28 +345,37 @@ Counters counters(PyObject* executor) {
   return counted;
 }
 
+namespace {
+
+void count(const Instruction& instruction, Composition& found) {
+  switch (instruction.kind) {
+    case Instruction::Operator:
+      ++(instruction.typed ? found.typed : found.boxed);
+      return;
+    case Instruction::View:
+      ++found.views;
+      return;
+    case Instruction::Mode:
+      ++found.modes;
+      return;
+    case Instruction::Number:
+      return;
+    case Instruction::Python:
+      ++found.python;
+      return;
+    case Instruction::Fused:
+      for (const Instruction& part : fused_of(instruction).parts) count(part, found);
+      return;
+  }
+}
+
+}  // namespace
+
 Composition composition(PyObject* executor) {
   Composition found;
   const auto& recorded = self_of(executor)->recorded;
   if (recorded.empty()) return found;
-  for (const Instruction& instruction : recorded[0]->tape->instructions) {
-    switch (instruction.kind) {
-      case Instruction::Operator:
-        ++(instruction.typed ? found.typed : found.boxed);
-        break;
-      case Instruction::View:
-        ++found.views;
-        break;
-      case Instruction::Mode:
-        ++found.modes;
-        break;
-      case Instruction::Number:
-        break;
-      case Instruction::Python:
-        ++found.python;
-        break;
-    }
-  }
+  for (const Instruction& instruction : recorded[0]->tape->instructions) count(instruction, found);
   return found;
 }
 

@@ -325,7 +325,9 @@ Assembly Recording::assembly(std::vector<Instruction> instructions) const {
 }
 
 std::unique_ptr<Tape> Recording::assemble() {
-  std::unique_ptr<Tape> tape = native::assemble(assembly(std::move(instructions_)));
+  Assembly all = assembly(std::move(instructions_));
+  all.fuses = true;
+  std::unique_ptr<Tape> tape = native::assemble(std::move(all));
   const bool linear = std::ranges::any_of(tape->instructions, is_prepared_linear);
   if (took_apart_ || linear) tape->settings = KernelSettings::read();
   return tape;

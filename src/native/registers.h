@@ -1,5 +1,6 @@
 // Which registers an instruction reads and writes.
 #pragma once
+#include "native/fused.h"
 #include "native/python_call.h"
 #include "native/symbolic.h"
 #include "native/views.h"
@@ -17,6 +18,8 @@ void each_read(const Instruction& instruction, Visit&& visit) {
     visit(computation_of(instruction).of);
   if (instruction.kind == Instruction::Python)
     for (const auto& [value, place] : python_call(instruction).operands) each_register(place, visit);
+  if (instruction.kind == Instruction::Fused)
+    for (Register r : fused_of(instruction).read) visit(r);
 }
 
 template <class Visit>
@@ -27,6 +30,8 @@ void each_write(const Instruction& instruction, Visit&& visit) {
         if (r != kNone) visit(r);
   if (instruction.kind == Instruction::View) visit(view_of(instruction).target);
   if (instruction.kind == Instruction::Python) each_register(python_call(instruction).result, visit);
+  if (instruction.kind == Instruction::Fused)
+    for (const Instruction& part : fused_of(instruction).parts) each_write(part, visit);
 }
 
 /// Arguments that the operator's schema says it writes.
@@ -100,6 +105,13 @@ void rename_registers(Instruction& instruction, Rename&& rename) {
     auto& call = static_cast<PythonCall&>(*instruction.bound);
     for (auto& [value, place] : call.operands) rename_registers(place, rename);
     rename_registers(call.result, rename);
+  }
+  if (instruction.kind == Instruction::Fused) {
+    auto& fused = static_cast<Fused&>(*instruction.bound);
+    for (Instruction& part : fused.parts) rename_registers(part, rename);
+    for (Fused::Input& input : fused.inputs) rename(input.source);
+    rename_registers(fused.read, rename);
+    for (Fused::Output& output : fused.outputs) rename(output.target);
   }
 }
 

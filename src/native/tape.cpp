@@ -221,7 +221,27 @@ void print_place(std::ostream& out, const Tape& tape, const Place& place, bool& 
   for (const Place& item : place.items) print_place(out, tape, item, first);
 }
 
+void print_frees(std::ostream& out, const Instruction& instruction) {
+  if (!instruction.frees.empty()) {
+    out << "; frees ";
+    print_registers(out, instruction.frees);
+  }
+  out << "\n";
+}
+
+void print_instruction(std::ostream& out, const Tape& tape, const Instruction& instruction);
+
+void print_fused(std::ostream& out, const Tape& tape, const Instruction& instruction) {
+  std::vector<Register> results;
+  for (const Fused::Output& output : fused_of(instruction).outputs) results.push_back(output.target);
+  print_registers(out, results);
+  out << (results.empty() ? "as one" : " = as one");
+  print_frees(out, instruction);
+  for (const Instruction& part : fused_of(instruction).parts) print_instruction(out << "  ", tape, part);
+}
+
 void print_instruction(std::ostream& out, const Tape& tape, const Instruction& instruction) {
+  if (instruction.kind == Instruction::Fused) return print_fused(out, tape, instruction);
   // Arithmetic is spelled out where it is used.
   if (instruction.kind == Instruction::Number && computation_of(instruction).of == kNone) return;
   std::vector<Register> written;
@@ -234,11 +254,7 @@ void print_instruction(std::ostream& out, const Tape& tape, const Instruction& i
   if (instruction.kind == Instruction::Mode) out << native::print(mode_of(instruction));
   if (instruction.kind == Instruction::Python)
     out << "python " << tape.program->steps[instruction.step].name << ": " << python_call(instruction).why;
-  if (!instruction.frees.empty()) {
-    out << "; frees ";
-    print_registers(out, instruction.frees);
-  }
-  out << "\n";
+  print_frees(out, instruction);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ struct Bound {
 };
 
 struct Instruction {
-  enum Kind : uint8_t { Operator, View, Mode, Number, Python };
+  enum Kind : uint8_t { Operator, View, Mode, Number, Python, Fused };
   Kind kind = Operator;
   bool typed = false;  // Operator: called by its C++ signature, not by a stack of boxed values
   uint32_t step = 0;   // of the program

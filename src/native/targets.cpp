@@ -78,7 +78,7 @@ bool is_transparent(const Step& step) {
   if (step.kind == Step::Method) return true;
   PyObject* target = step.target.get();
   if (PyObject_TypeCheck(target, higher_order) || PyType_Check(target)) return false;
-  if (meta::is_of_numpy(target)) return true;
+  if (meta::is_of_numpy(target)) return !meta::calls_numpy(target);
   const std::string module = module_of(target);
   static const Names exact = {"_operator", "operator", "math", "builtins"};
   auto is_it = [&](std::string_view name) { return module == name; };

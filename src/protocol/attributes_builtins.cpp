@@ -4,6 +4,7 @@
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
 #include "protocol/names.h"
+#include "protocol/numpy.h"
 #include "protocol/subscript.h"
 #include "source/constant.h"
 #include "trace/getters.h"
@@ -75,7 +76,7 @@ Value* builtin_attribute(Trace& trace, Value* value, PyObject* name) {
       PyObject* getter = trace.keep(take(PyObject_GetAttr(value->object, name)));
       if (trace::attribute_of_getter(getter)) return trace.pinned(getter);
     }
-    if (find_model(found)) return bind(trace, found, trace.pinned(found), value, type);
+    if (find_model(found) || is_method_of_ufunc(found)) return bind(trace, found, trace.pinned(found), value, type);
     if (name == k_self && value->kind == Kind::BuiltinMethod) return static_cast<BuiltinMethod*>(value)->self;
     Owned<> real = Owned<>::steal(PyObject_GetAttr(value->object, name));
     if (!real) {

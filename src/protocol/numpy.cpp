@@ -67,6 +67,11 @@ Value* array_call(Trace& trace, PyObject* callable, const Args& args) {
   return calls_of_arrays && is_of_numpy(callable) ? calls_of_arrays(trace, callable, args) : nullptr;
 }
 
+bool is_method_of_ufunc(PyObject* descriptor) {
+  return Py_IS_TYPE(descriptor, &PyMethodDescr_Type) &&
+         std::string_view(PyDescr_TYPE(descriptor)->tp_name) == "numpy.ufunc";
+}
+
 bool is_numpy_scalar(Value* seen) {
   return seen->kind == Kind::Object && seen->object && source::is_leaf(seen->object);
 }

@@ -8,6 +8,8 @@
 namespace gramme::protocol {
 
 bool is_numpy_scalar(Value* seen);
+/// numpy.ufunc.reduce and its like.
+bool is_method_of_ufunc(PyObject* descriptor);
 
 /// Calls a function that is pure but for NumPy's warnings: where one would be given, the segment ends, since the
 /// program gives it at each call. `apply` answers a new reference or null with an exception.

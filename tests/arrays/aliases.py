@@ -7,6 +7,8 @@ import torch
 
 from arrays import floats, ints, program
 
+SEEN = "NumPy writes where the program has a tensor: the segment ends in front of it"
+
 
 def tensor(n):
     return (torch.arange(4.0) + n,)
@@ -346,3 +348,135 @@ def swaps_two_arrays(a, b):
 def overlapping_assignment(a):
     a[1:] = a[:-1]
     return a
+
+
+@program(lambda n: (floats(n, 3, 4), np.zeros(4)))
+def reduces_into_a_row(a, row):
+    out = a[1]
+    np.add.reduce(a[::2], axis=0, out=row)
+    np.maximum.reduce(a, axis=0, out=out)
+    return a, row
+
+
+@program()
+def writes_some_elements(a):
+    np.add(a, 1, out=a, where=a > 0)
+    np.multiply(a[0], 2, where=a[0] > 1, out=a[1])
+    return a
+
+
+@program(lambda n: (floats(n, 6), np.array([0, 2, 2])))
+def adds_at_indices_of_a_view(a, i):
+    half = a[3:]
+    np.add.at(half, i, 1.0)
+    np.subtract.at(a, i, half)
+    return a, half
+
+
+@program(lambda n: (torch.arange(6.0) + n,), graphs=2, why=SEEN)
+def array_of_a_tensors_view(t):
+    n = t[2:].numpy()
+    n[0] = 9.0
+    t[3] = 8.0
+    return n, t
+
+
+@program(lambda n: (floats(n, 4),), graphs=2, why=SEEN)
+def views_on_both_sides(a):
+    v = torch.from_numpy(a).view(2, 2)
+    b = v.t().numpy()
+    b[0] = 7.0
+    v.mul_(2)
+    return a, b, v
+
+
+@program(lambda n: (lambda t: (t, t[1:].numpy(), t.view(2, 3)))(torch.arange(6.0) + n))
+def overlapping_arguments(t, a, v):
+    a += 1
+    v[0] *= 2
+    return t, a
+
+
+def tensor_writer(t):
+    t.add_(1)
+
+
+@program(lambda n: (SimpleNamespace(t=torch.arange(4.0) + n),), graphs=2, why=SEEN)
+def array_of_an_attribute_written_in_a_callee(o):
+    o.a = o.t.numpy()
+    tensor_writer(o.t)
+    o.a[0] = 5.0
+    return o.a * 2, o.t
+
+
+def array_in_a_cell(n):
+    a = floats(n, 4)
+
+    def write(t):
+        a[1:] = t.numpy()
+        return torch.from_numpy(a) + 1
+
+    return write, torch.ones(3, dtype=torch.float64), a
+
+
+@program(array_in_a_cell, graphs=2, why=SEEN)
+def writes_the_array_of_a_cell(f, t, a):
+    first = f(t)
+    t.mul_(3)
+    return first, f(t), a
+
+
+@program(lambda n: (floats(n, 3, 4), floats(n + 1, 3)))
+def copies_where_into_a_transposed_view(a, b):
+    np.copyto(a.T, b, where=a.T > 0)
+    np.putmask(a, a > 1, 0.5)
+    return a
+
+
+@program(lambda n: (floats(n, 3, 3),))
+def adds_its_own_transpose(a):
+    a += a.T
+    a[[0, 1]] = a[[1, 0]]
+    a[:, 0] -= a[0]
+    return a
+
+
+@program(lambda n: (floats(n, 4), floats(n + 1, 4)), graphs=0, why="the size of what is written is data")
+def copies_by_a_mask(a, b):
+    m = a > b
+    a[m] = b[m]
+    return a, b
+
+
+@program(lambda n: (torch.ones(3, requires_grad=True),), graphs=2, why=SEEN)
+def writes_a_parameters_array(p):
+    a = p.detach().numpy()
+    a *= 2
+    return p * 2, a
+
+
+@program(lambda n: ([torch.arange(3.0) + i for i in range(3)],), graphs=3, why=SEEN)
+def arrays_of_a_list_of_tensors(ts):
+    arrays = [t.numpy() for t in ts]
+    for a, t in zip(arrays, ts[::-1], strict=True):
+        a += 1
+        t -= 2
+    return arrays, ts[0] + torch.as_tensor(arrays[1])
+
+
+@program(lambda n: (floats(n, 4, 2),))
+def quotients_in_place(a):
+    q, r = np.divmod(a, 0.5)
+    a //= 0.25
+    q += r
+    a[:, 1] %= 3
+    return a, q, divmod(a[0], 2.0)
+
+
+@program(lambda n: (floats(n, 2, 3),), graphs=2, why=SEEN)
+def array_of_a_clone(a):
+    t = torch.from_numpy(a)
+    b, c = t.clone().numpy(), t.contiguous().numpy()
+    b[0] = 1
+    c[1] = 2
+    return a, b, t

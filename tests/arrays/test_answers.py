@@ -1,5 +1,6 @@
 """What calls of NumPy's come to gives NumPy's values, types, layouts and memory, over kinds of arrays."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -179,6 +180,79 @@ def test_subscripts(index: Any) -> None:
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0].__name__)
 def test_other_functions(call: tuple[Any, ...]) -> None:
     assert compare(*call)
+
+
+REDUCE, ACCUMULATE, OUTER, AT = (vars(np.ufunc)[name] for name in ("reduce", "accumulate", "outer", "at"))
+DIVMOD = vars(np.ndarray)["__divmod__"]
+MASK = A > 0
+OF_UFUNCS: tuple[tuple[Any, ...], ...] = (
+    *((REDUCE, np.add, A), (REDUCE, np.multiply, A, 1), (REDUCE, np.maximum, A, None), (REDUCE, np.logical_or, MASK)),
+    *((ACCUMULATE, np.add, A), (ACCUMULATE, np.multiply, A, 1), (ACCUMULATE, np.maximum, A, -1)),
+    *((ACCUMULATE, np.minimum, WHOLE), (OUTER, np.multiply, A[0], A[1]), (OUTER, np.subtract, A, WHOLE)),
+    *((np.divmod, A, 0.5), (np.divmod, WHOLE, 3), (DIVMOD, A, A), (np.divmod, A.astype("f4"), 2)),
+)
+KEYWORDS: tuple[tuple[Any, Any, dict[str, Any]], ...] = (
+    *((np.sum, A, {"where": MASK}), (np.prod, A, {"where": MASK, "axis": 0}), (np.any, MASK, {"where": MASK})),
+    *((np.sum, A, {"initial": 2.0}), (np.max, A, {"initial": 0.0, "axis": 1}), (np.min, A, {"initial": -9})),
+)
+INTO: tuple[tuple[Any, tuple[Any, ...], dict[str, Any]], ...] = (
+    (np.add, (A, 1, A.copy()), {}),
+    (np.add, (A, 1), {"out": A.copy(), "where": MASK}),
+    (np.divide, (A, A[0]), {"out": np.zeros((3, 4), "f4"), "where": MASK}),
+    (np.sqrt, (A,), {"out": np.zeros((3, 4)), "where": MASK[0]}),
+    (REDUCE, (np.add, A, 0), {"out": np.zeros(4)}),
+    (np.copyto, (A.copy(), A[::-1].copy()), {"where": MASK}),
+    (np.copyto, (A.copy(), 2), {}),
+    (np.putmask, (A.copy(), MASK, 0.5), {}),
+    (AT, (np.add, A.copy(), np.array([0, 2, 0]), 1.0), {}),
+    (AT, (np.subtract, WHOLE.copy(), np.array([0, 3, 3]), WHOLE[:3].copy()), {}),
+    (AT, (np.add, A.copy(), (np.array([0, 2, 0]), np.array([1, 1, 1])), A[:, 0].copy()), {}),
+)
+
+
+@pytest.mark.parametrize("call", OF_UFUNCS, ids=lambda call: f"{call[0].__name__}-{call[1]!s:.20}")
+def test_methods_of_ufuncs(call: tuple[Any, ...]) -> None:
+    assert compare(*call)
+
+
+@pytest.mark.parametrize("call", KEYWORDS, ids=lambda call: "-".join([call[0].__name__, *call[2]]))
+def test_reductions_of_some_elements(call: tuple[Any, Any, dict[str, Any]]) -> None:
+    function, array, keywords = call
+    assert compare(function, array, **keywords)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("call", INTO, ids=lambda call: "-".join([call[0].__name__, *call[2]]))
+def test_what_is_written(call: tuple[Any, tuple[Any, ...], dict[str, Any]], exact: bool) -> None:
+    """Each array has the same content as after NumPy's call; another one for exact: the same bits."""
+    function, args, keywords = copy.deepcopy(call)
+    arrays: list[np.ndarray] = []
+    stands, named = stood_for(args, arrays), {key: stood_for(value, arrays) for key, value in keywords.items()}
+    found = answer(function, stands, named, exact)
+    assert isinstance(found, Answer)
+    copies = [array.copy() for array in arrays]
+    function(*args, **keywords)
+    assert any(not np.array_equal(a, b) for a, b in zip(arrays, copies, strict=True))
+    carried_out(found.value, [torch.from_numpy(array) for array in copies])
+    for array, found_one in zip(arrays, copies, strict=True):
+        np.testing.assert_allclose(found_one, array, rtol=0 if exact else 1e-6, strict=True)
+
+
+def test_elements_of_no_value_have_no_answer() -> None:
+    """Without out= those that where= leaves out are whatever the memory held."""
+    assert not compare(np.add, A, 1.0, where=MASK)
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call[0] not in (np.asarray, np.diag)])
+def test_exact_calls_have_the_bits_of_numpy(call: tuple[Any, ...]) -> None:
+    function, *args = call
+    arrays: list[np.ndarray] = []
+    found = answer(function, stood_for(tuple(args), arrays), {}, True)
+    assert isinstance(found, Answer) or not arrays
+    if isinstance(found, Answer):
+        made, real = carried_out(found.value, [torch.from_numpy(array) for array in arrays]), function(*args)
+        for ours, theirs in zip([made] if hasattr(made, "numpy") else made, [real] if hasattr(made, "numpy") else real):
+            np.testing.assert_array_equal(ours.numpy(), theirs, strict=type(theirs) is np.ndarray)
 
 
 def test_what_raises_or_depends_on_data_has_no_answer() -> None:

@@ -255,9 +255,20 @@ def keyword_arguments(a):
     return a.sum(axis=1, dtype=np.float32), np.add(a, 1, dtype=np.float32), a.mean(axis=(0, 1), keepdims=True)
 
 
-@program(graphs=0, why="torch._numpy has no where=, no reduce()")
+@program()
 def methods_of_functions(a):
     return np.add.reduce(a, axis=0), np.multiply.accumulate(a, axis=1), np.add(a, 1, where=a > 0, out=np.zeros_like(a))
+
+
+@program(lambda n: (floats(n, 3, 4), ints(n, 3, 4, below=2).astype(bool)))
+def some_elements(a, m):
+    return np.sum(a, where=m), a.sum(axis=0, where=m, initial=2.0), np.max(a, initial=0.0), np.any(m, where=m, axis=1)
+
+
+@program(lambda n: (floats(n, 3), floats(n + 1, 4), ints(n, 6)))
+def tables_of_functions(a, b, i):
+    q, r = divmod(i, 4)
+    return np.subtract.outer(a, b), np.minimum.accumulate(b), np.logical_or.reduce(i > 3), q, r, np.divmod(a, 0.5)
 
 
 @program()
@@ -445,6 +456,20 @@ def cart_pole_step(state, action):
     x_acc = temp - 0.05 * acc * cos / 1.1
     state = np.array([x + 0.02 * x_dot, x_dot + 0.02 * x_acc, theta + 0.02 * theta_dot, theta_dot + 0.02 * acc])
     return state.astype(np.float32)
+
+
+@program(lambda n: (floats(n, 4, 32), ints(n, 32, below=2)))
+def cart_poles_step(state, action):
+    """Of 32 environments at once."""
+    x, x_dot, theta, theta_dot = state
+    force = np.where(action == 1, 10.0, -10.0)
+    cos, sin = np.cos(theta), np.sin(theta)
+    temp = (force + 0.05 * theta_dot**2 * sin) / 1.1
+    acc = (9.8 * sin - cos * temp) / (0.5 * (4.0 / 3.0 - 0.1 * cos**2 / 1.1))
+    x_acc = temp - 0.05 * acc * cos / 1.1
+    x, theta = x + 0.02 * x_dot, theta + 0.02 * theta_dot
+    done = (x < -2.4) | (x > 2.4) | (theta < -0.2) | (theta > 0.2)
+    return np.stack([x, x_dot + 0.02 * x_acc, theta, theta_dot + 0.02 * acc]), np.where(done, 0.0, 1.0), done
 
 
 @program(lambda n: (ints(n, 8, 8, 3, below=255, dtype=np.uint8),))

@@ -72,7 +72,8 @@ inputs %0 to %2, 1 constants, 4 temporaries
 %4 = view(%1, [3, 4], [1, 3], 0)
 %5 = aten::addmm(%2, %0, %4, 1, 1) direct; frees %4
 %6 = aten::relu(%5) direct; frees %5
-%7 = aten::add.Tensor(%6, %3, 1) direct; frees %6
+%7 = as one; frees %6
+  %7 = aten::add.Tensor(%6, %3, 1) direct
 return %7
 """,
     ),
@@ -129,7 +130,8 @@ return %3
         False,
         """
 inputs %0 to %0, 1 constants, 4 temporaries
-%2 = aten::gt.Scalar(%0, 0) direct
+%2 = as one
+  %2 = aten::gt.Scalar(%0, 0) direct
 %3 = aten::index.Tensor(%0, [%2]) direct; frees %2
 %4 = view(%3, reshape [-1, 1]); frees %3
 %5 = aten::mul.Tensor(%4, %1) direct; frees %4
@@ -142,9 +144,10 @@ return %5
         False,
         """
 inputs %0 to %0, 0 constants, 3 temporaries
-%1 = view(%0, [1, 3], [3, 1], 0)
-%2 = view(%0, [1, 3], [3, 1], 3)
-%3 = aten::cat([%2, %1], 0) direct; frees %2, %1
+%3 = as one; frees %1, %2
+  %1 = view(%0, [1, 3], [3, 1], 0)
+  %2 = view(%0, [1, 3], [3, 1], 3)
+  %3 = aten::cat([%2, %1], 0) direct
 return %3, %0
 """,
     ),
@@ -169,7 +172,8 @@ inputs %0 to %0, 0 constants, 2 temporaries
 %1 = aten::empty_like(%0, None, None, None, None, None) direct
 aten::bernoulli_.float(%1, 0.5, None) direct
 aten::div_.Scalar(%1, 0.5) direct
-%2 = aten::mul.Tensor(%0, %1) direct; frees %1
+%2 = as one; frees %1
+  %2 = aten::mul.Tensor(%0, %1) direct
 return %2, %0
 """,
     ),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gramme._numpy._exact import exact_answer
 from gramme._numpy._question import Question, Trial
 from gramme._numpy._table import Table
 from gramme._numpy._values import (
@@ -54,15 +55,18 @@ def has_dtype(dtype: torch.dtype) -> bool:
 _known = functools.cache(Table)
 
 
-def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
-    """What a call of NumPy's comes to; a text: the method that asks for data; None: it is carried out for real."""
+def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], exact: bool = False) -> Answer | str | None:
+    """What a call of NumPy's comes to; a text: the method that asks for data; None: it is carried out for real.
+
+    exact: what computes is NumPy's call, in the graph, too.
+    """
     if not traces() or _values_may_raise():
         return None
-    key = key_of((function, args, dict(keywords)))
+    key = key_of((function, args, dict(keywords), exact))
     if key in answers:
         return answers[key]
     try:
-        found = _answer(function, args, keywords)
+        found = _answer(function, args, keywords, exact)
     except Exception:
         if _strict:
             raise
@@ -83,7 +87,7 @@ _strict = False
 """In tests: what goes wrong here is an error, not a call carried out for real."""
 
 
-def _answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Answer | str | None:
+def _answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], exact: bool) -> Answer | str | None:
     table = _known()
     if function in table.of_data:
         return str(function.__qualname__)
@@ -97,27 +101,21 @@ def _answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> A
                 return _of_types(question, function)
             if question.result is NotImplemented:
                 return Answer(NotImplemented, None)
-            expected = _expected(question, function)
-            value = lower(question)
-            if _writes_what_is_seen(value):
+            written = table.written(function, question)
+            if written is not None and question.stands[written].seen:
+                return None  # it would count no version of the program's tensor, which autograd compares
+            if question.writes_others(written):
                 return None
-            return Trial(question).adapted(value, expected)
+            expected = ... if table.gives_nothing(function) else _expected(question, function)
+            if exact:
+                return exact_answer(question, function, lower, expected, written)
+            return Trial(question).adapted(lower(question), expected)
         except UnknownCallError:
             continue
     return None
 
 
-def _writes_what_is_seen(value: Any) -> bool:
-    """Writes to arrays count no version of tensors, which autograd would compare."""
-    if not isinstance(value, Call) or not isinstance(value.args[0], Stand):
-        return False
-    name = value.target if isinstance(value.target, str) else value.target.__name__
-    return name in ("copy_", "fill_", "setitem", "wrapped_setitem") and value.args[0].seen
-
-
 def _expected(question: Question, function: Any) -> Any:
-    if function in (vars(np.ndarray)["__setitem__"], vars(np.ndarray)["fill"], vars(np.ndarray)["sort"], np.copyto):
-        return ...
     if function is vars(np.ndarray)["__iter__"]:
         return tuple(question.expected(item) for item in question.result)
     return question.expected(question.result)

@@ -71,24 +71,40 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool | np.generic)
 
 
-def _without_output(lower: Lower) -> Lower:
-    """out= is written with what the call gives without it."""
+def into_output(lower: Lower) -> Lower:
+    """out= is written with what the call gives without it; where= says which elements."""
 
     def lowered(question: Question) -> Any:
-        out = question.keywords.get("out")
+        out = output_of(question)
+        mask = question.keywords.get("where", True)
+        masks = isinstance(question.function, np.ufunc)
         if out is None:
+            if masks and mask is not True:
+                raise UnknownCallError  # the other elements are whatever the memory held
             return lower(question)
-        out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-        if not isinstance(out, Stand):
-            raise UnknownCallError
-        question.keywords = {key: value for key, value in question.keywords.items() if key != "out"}
-        return Call("copy_", (out, lower(question)))
+        left_out = ("out", "where") if masks else ("out",)
+        question.keywords = {key: value for key, value in question.keywords.items() if key not in left_out}
+        value = lower(question)
+        if masks and mask is not True:
+            if not isinstance(mask, Stand) or mask.dtype != torch.bool or not isinstance(value, Call):
+                raise UnknownCallError
+            value = Call(torch.where, (mask, Call("to", (value, out.dtype)), out))
+        return Call("copy_", (out, value))
 
     return lowered
 
 
+def output_of(question: Question) -> Stand | None:
+    """The one array that out= names."""
+    out = question.keywords.get("out")
+    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if out is not None and not isinstance(out, Stand):
+        raise UnknownCallError
+    return out
+
+
 def function_of(name: str, function: Callable[..., Any], leaf: Callable[[Any], Any] = plain) -> Lower:
-    return _without_output(lambda question: by_tnp(name, function, question.args, question.keywords, leaf))
+    return into_output(lambda question: by_tnp(name, function, question.args, question.keywords, leaf))
 
 
 def ufunc(name: str, direct: Callable[..., Any] | None = None, *, scalars: bool = True, right: bool = False) -> Lower:
@@ -105,7 +121,7 @@ def ufunc(name: str, direct: Callable[..., Any] | None = None, *, scalars: bool 
         operands = enumerate(question.args)
         return Call(call, tuple(converted(arg, dtype, scalars or (right and place > 0)) for place, arg in operands))
 
-    return _without_output(lowered)
+    return into_output(lowered)
 
 
 def _loop_dtype(question: Question) -> torch.dtype:

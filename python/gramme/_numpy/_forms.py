@@ -8,6 +8,7 @@ import torch
 from gramme._numpy._calls import Lower, by_tnp, converted, function_of, literal, plain, wrapped
 from gramme._numpy._items import lying_apart
 from gramme._numpy._question import Question
+from gramme._numpy._ufuncs import is_mask
 from gramme._numpy._values import (
     TORCH_DTYPES,
     Call,
@@ -132,10 +133,16 @@ def filled(question: Question) -> Any:
 
 
 def copy_into(question: Question) -> Any:
+    """Lower np.copyto(): all elements, or those that where= names."""
     target, value = question.args
-    if question.keywords or not isinstance(value, Stand):
+    mask = question.keywords.get("where", True)
+    if question.keywords.keys() - {"where", "casting"} or (mask is not True and not is_mask(mask)):
         raise UnknownCallError
-    return Call("copy_", (target, lying_apart(value, target)))
+    value = lying_apart(value, target) if isinstance(value, Stand) else converted(value, target.dtype, scalars=False)
+    if mask is not True:
+        value = value if isinstance(value, Call) or value.dtype == target.dtype else Call("to", (value, target.dtype))
+        value = Call(torch.where, (mask, value, target))
+    return Call("copy_", (target, value))
 
 
 def transposed(question: Question) -> Any:

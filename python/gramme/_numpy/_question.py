@@ -51,6 +51,10 @@ def array_like(stand: Stand, whole: int) -> Any:
     return like
 
 
+def _differs(a: np.ndarray, b: np.ndarray) -> bool:
+    return not np.array_equal(a.flat[:MOST_COMPARED], b.flat[:MOST_COMPARED], equal_nan=a.dtype.kind in "fc")
+
+
 def _applied(function: Any) -> Callable[..., Any]:
     if function is vars(np.ndarray)["__iter__"]:
         return tuple
@@ -62,14 +66,29 @@ class Question:
     """One call: what NumPy gives for arrays like those of the program."""
 
     def __init__(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], whole: int) -> None:
-        self.args, self.keywords, self.whole = args, keywords, whole
+        if isinstance(function, np.ufunc) and len(args) > function.nin:
+            args, keywords = args[: function.nin], {**keywords, "out": args[function.nin :]}
+        self.function, self.args, self.keywords, self.whole = function, args, keywords, whole
+        self.applied = _applied(function)
+        self.is_operator = getattr(function, "__name__", "").startswith("__") and len(args) <= 2
         self.stands = {stand.index: stand for stand in stands_in([args, keywords])}
         self.likes = {index: array_like(stand, whole) for index, stand in self.stands.items()}
         try:
             with np.errstate(all="ignore"):
-                self.result = _applied(function)(*self.real(args), **self.real(keywords))
+                self.result = self.applied(*self.real(args), **self.real(keywords))
         except Exception as error:  # what NumPy raises it raises in the program
             raise UnknownCallError from error
+
+    def writes_others(self, written: int | None) -> bool:
+        """True if the call wrote to another array of its own."""
+        if len(self.stands) < 2:
+            return False
+        return any(
+            index != written
+            and isinstance(like, np.ndarray)
+            and _differs(like, array_like(self.stands[index], self.whole))
+            for index, like in self.likes.items()
+        )
 
     def real(self, tree: Any) -> Any:
         """With arrays for Stands."""

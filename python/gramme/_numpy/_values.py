@@ -31,7 +31,7 @@ class Stand:
     seen: the program has a tensor in it, too, whose version a write by NumPy leaves as it is.
     """
 
-    __slots__ = ("apart", "dtype", "fresh", "index", "memory", "seen", "sizes", "strides", "type", "writeable")
+    __slots__ = ("apart", "dtype", "fresh", "index", "key", "memory", "seen", "sizes", "strides", "type", "writeable")
 
     def __init__(
         self,
@@ -49,6 +49,8 @@ class Stand:
         self.index, self.memory, self.dtype, self.sizes, self.strides = index, memory, dtype, sizes, strides
         self.type, self.writeable = type_, bool(writeable) and not apart
         self.apart, self.fresh, self.seen = bool(apart), bool(fresh), bool(seen)
+        flags = (self.writeable, self.apart, self.fresh, self.seen)
+        self.key = (index, memory, dtype, sizes, strides, type_, flags)
 
 
 class VaryingInt(int):
@@ -97,24 +99,38 @@ class Answer(NamedTuple):
 
     value: Any
     expected: Any
+    exact: bool = False
+    """NumPy itself computes, and gives arrays of these sizes."""
 
 
 def key_of(tree: Any) -> Any:
     """A key that equal trees of Stands and constants share; None of what has none."""
-    if isinstance(tree, Stand):
-        return tuple(getattr(tree, name) for name in Stand.__slots__)
+    kind = type(tree)
+    if kind is Stand:
+        return tree.key
+    if kind in _PLAIN:
+        return (kind, tree)
     if isinstance(tree, list | tuple):
-        parts = tuple(map(key_of, tree))
-        return None if None in parts else (type(tree), parts)
+        parts: list[Any] = [kind]
+        for item in tree:
+            part = key_of(item)
+            if part is None:
+                return None
+            parts.append(part)
+        return tuple(parts)
     if isinstance(tree, dict):
         return key_of([*tree, *tree.values()])
     if isinstance(tree, slice):
         return key_of((slice, tree.start, tree.stop, tree.step))
     if isinstance(tree, VaryingInt | VaryingFloat):
-        return (type(tree), repr(tree), tree.index)
+        return (kind, repr(tree), tree.index)
     if isinstance(tree, float | complex | np.generic):
-        return (type(tree), repr(tree))  # -0.0 is another number
-    return (type(tree), tree) if isinstance(tree, Hashable) else None
+        return (kind, repr(tree))  # -0.0 is another number
+    return (kind, tree) if isinstance(tree, Hashable) else None
+
+
+_PLAIN = {int, bool, str, type(None), type, np.ufunc, type(len), type(str.join), type(int.__add__)}
+"""Types of what is equal to itself alone, or to what does the same."""
 
 
 class UnknownCallError(Exception):

@@ -57,7 +57,8 @@ def number_of(options: Options) -> int:
         numbers = _of_program(backend.compiler)
     elif getattr(backend, "contract", "") != "eager":
         return 0
-    key = (name, options.fullgraph, options.dynamic, options.compiles_backward)
+    exact = getattr(backend, "exact_numpy", False)
+    key = (name, options.fullgraph, options.dynamic, options.compiles_backward, exact)
     return numbers.get(key) or numbers.setdefault(key, next(_count))
 
 

@@ -34,9 +34,9 @@ PyObject* get_item_if_any(PyObject* mapping, PyObject* key) {
 #if GRAMME_PYTHON_LAZY_IMPORTS
 /// CPython's own lookup puts the module in the place of a name that was imported lazily.
 PyObject* global_or_builtin(Step& s, PyObject* name) {
-  _PyStackRef value = PyStackRef_NULL;
+  Slot::Word value = Slot::own(nullptr);
   _PyEval_LoadGlobalStackRef(s.frame.globals(), s.frame.builtins(), name, &value);
-  return PyStackRef_IsNull(value) ? nullptr : PyStackRef_AsPyObjectSteal(value);
+  return Slot::kind(value) == SlotKind::Owned ? Slot::read(value) : Py_XNewRef(Slot::read(value));
 }
 #else
 PyObject* global_or_builtin(Step& s, PyObject* name) {

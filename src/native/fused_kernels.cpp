@@ -52,6 +52,13 @@ struct Subtract {
     return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
   }
 };
+/// a + alpha * b, as kernels compute it of complex numbers: a zero times what is not finite is NaN.
+template <int alpha>
+struct AddComplex {
+  std::complex<double> operator()(std::complex<double> a, std::complex<double> b) const {
+    return {a.real() + (alpha * b.real() - 0.0 * b.imag()), a.imag() + (alpha * b.imag() + 0.0 * b.real())};
+  }
+};
 struct Multiply {
   template <class T>
   T operator()(T a, T b) const {
@@ -271,8 +278,10 @@ KernelRun chooser(c10::ScalarType type) {
 KernelRun kernel_of(Operation operation, c10::ScalarType type) {
   switch (operation) {
     case Operation::Add:
+      if (type == c10::kComplexDouble) return &binary<std::complex<double>, std::complex<double>, AddComplex<1>>;
       return same_type<Add>(type);
     case Operation::Subtract:
+      if (type == c10::kComplexDouble) return &binary<std::complex<double>, std::complex<double>, AddComplex<-1>>;
       return same_type<Subtract>(type);
     case Operation::Multiply:
       return same_type<Multiply>(type);

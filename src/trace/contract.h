@@ -8,7 +8,7 @@ namespace gramme::trace {
 /// See contract.def.
 struct Contract {
   bool as_is, locates, differentiates, functionalizes, symbols, runs;
-  bool breaks = true;  // the program may become more than one graph: fullgraph=False
+  bool breaks = true;        // the program may become more than one graph: fullgraph=False
   bool exact_numpy = false;  // calls of NumPy's that compute are NumPy's own in the graph, too
   /// True if graphs may compute with numbers of optimizers' steps, whose bounds are guarded.
   bool counts() const { return as_is || symbols; }

@@ -174,6 +174,17 @@ def test_whole_numbers_wrap_and_do_not_raise() -> None:
         compare(f, args)
 
 
+def test_complex_numbers_that_are_not_finite() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x + y, x - y, x + 1, 2 - x, torch.where(y.real > 0, x, y), x.clone() - y
+
+    parts = [0.0, -0.0, 1.5, float("inf"), float("-inf"), float("nan"), 1e308]
+    numbers = torch.tensor([complex(a, b) for a in parts for b in parts], dtype=torch.complex128)
+    for step in (1, 5, 11, 30):
+        for count in (49, 48, 3, 1):
+            compare(f, (numbers[:count], numbers.roll(step)[:count].clone()))
+
+
 def test_views_of_results_share_their_memory() -> None:
     def f(x: Any) -> Any:
         a = x * 2

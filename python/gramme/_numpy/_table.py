@@ -91,6 +91,11 @@ def _power(question: Question) -> Any:
     return ufunc("power", torch.pow)(question)
 
 
+def _magnitude(tensor: torch.Tensor) -> torch.Tensor:
+    real, imag = torch.view_as_real(tensor).unbind(-1)
+    return torch.hypot(real, imag)
+
+
 def _absolute(lower: Lower) -> Lower:
     """Of complex numbers by way of their parts, which takes a third of the time of torch.abs."""
 
@@ -98,7 +103,7 @@ def _absolute(lower: Lower) -> Lower:
         array = question.args[0]
         if question.keywords or not isinstance(array, Stand) or not array.dtype.is_complex:
             return lower(question)
-        return Call(torch.hypot, (Call(torch.real, (array,)), Call(torch.imag, (array,))))
+        return Call(_magnitude, (array,))
 
     return lowered
 

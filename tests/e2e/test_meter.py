@@ -288,7 +288,7 @@ def test_a_meter_changes_no_capture() -> None:
     compiled(x())
     found = measured(compiled, x())
     assert found.captures == 0
-    captured = gramme.compile(three, backend="eager")
+    captured = gramme.compile(three, backend="eager", isolate_recompiles=True)
     measured(captured, x())
     captured(x())
     assert gramme.statistics(captured).captures == 1

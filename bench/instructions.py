@@ -104,7 +104,7 @@ def measure(library: str, only: str | None) -> None:
                 continue
             for _ in range(3):
                 gramme.compile(function, backend=backend)(*arguments)
-            gramme.reset()  # or it would take what those have captured
+                gramme.reset()  # or the next one would take what this one has captured
             compiled = gramme.compile(function, backend=backend)
             gc.collect()
             gc.disable()

@@ -43,7 +43,10 @@ def _of_program(compiler: Any) -> dict[Hashable, int]:
 
 
 def number_of(options: Options) -> int:
-    """Equal for equal options. 0: nothing is shared, since guards are left out, graphs are kept or nobody knows."""
+    """Equal for equal options; odd where PyTorch's compilers get the graphs, whose settings count then.
+
+    0: nothing is shared, since guards are left out, graphs are kept or nobody knows.
+    """
     if options.isolated or options.keep_graphs or options.guard_filter is not None:
         return 0
     backend: Any = options.backend
@@ -59,7 +62,8 @@ def number_of(options: Options) -> int:
         return 0
     exact = getattr(backend, "exact_numpy", False)
     key = (name, options.fullgraph, options.dynamic, options.compiles_backward, exact)
-    return numbers.get(key) or numbers.setdefault(key, next(_count))
+    odd = isinstance(backend, Backend) and backend.of_torch
+    return numbers.get(key) or numbers.setdefault(key, 2 * next(_count) + odd)
 
 
 def settings() -> int:

@@ -376,13 +376,21 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
 uint64_t Capturer::terms() {
   if (!options_.terms || rebinds) return 0;
   uint64_t settings = 0;
-  apart_or_throw([&] { settings = settings_number(!options_.contract.as_is); });
+  apart_or_throw([&] { settings = settings_number(options_.terms & 1); });
   return settings ? options_.terms << 32 | settings : 0;
 }
 
 void Capturer::taken(const runtime::FrameView& frame, plan::Segment& segment) {
   learn(point_of(frame)->policy, segment);
   if (listener()) segment.recorded = runtime::Recording::give_number();
+}
+
+/// Functions made anew from one code are guarded by that.
+void Capturer::missed(const runtime::FrameView& frame, const plan::Segment& segment) {
+  trace::Policy& policy = point_of(frame)->policy;
+  for (const guards::Fact& fact : segment.guards.description().facts)
+    if (fact.kind == guards::Kind::Identity && PyFunction_Check(fact.object.get()) && trace::may_vary(fact.source))
+      policy.held.try_emplace(fact.source->path, trace::Held{fact.object.get(), code_of(fact.object.get())});
 }
 
 bool Capturer::outlasts(const plan::Segment& segment) { return portable::holds_only_lasting(segment); }

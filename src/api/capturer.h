@@ -31,6 +31,7 @@ class Capturer final : public runtime::Capturer {
   bool may_capture() const override;
   uint64_t terms() override;
   void taken(const runtime::FrameView& frame, plan::Segment& segment) override;
+  void missed(const runtime::FrameView& frame, const plan::Segment& segment) override;
   bool outlasts(const plan::Segment& segment) override;
   void look(const runtime::FrameView& frame) override;
   bool generalize(const runtime::FrameView& frame) override;

@@ -33,7 +33,7 @@ struct Checking {
   const Program& program;
   std::vector<PyObject*> registers, spare;
   Dropped dropped;
-  Scratch scratch;
+  Scratch& scratch = scratch_of_all;
   uint64_t checks = 0;
   size_t walks = 0, rebinds = 0;
 };

@@ -8,6 +8,8 @@
 
 namespace gramme::plan {
 
+Scratch& scratch_of_all = *new Scratch;
+
 Block::Block(const Program& program, uint32_t begin, uint32_t end, Scratch& scratch, Dropped& dropped)
     : program_(program),
       scratch_(scratch),
@@ -38,8 +40,8 @@ bool Block::bind(PyObject* root, PyObject** registers) {
     put_back(begin_, end_, registers);
     return false;
   }
-  words_.swap(scratch_.words);
-  origins_.swap(scratch_.origins);
+  words_.assign(scratch_.words.begin(), scratch_.words.end());
+  origins_.assign(scratch_.origins.begin(), scratch_.origins.end());
   std::copy(scratch_.begins.begin(), scratch_.begins.end(), begins_.begin());
   begins_.back() = static_cast<uint32_t>(words_.size());
   forget_kept();

@@ -53,6 +53,9 @@ struct Scratch {
   std::vector<Mark> kept_marks;
 };
 
+/// Of all blocks, guarded by the GIL: no Python runs while one uses it.
+extern Scratch& scratch_of_all;
+
 class Block {
  public:
   /// Steps [begin, end): one root and what hangs off it, or all pinned objects. What the block lets go is put into

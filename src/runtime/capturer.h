@@ -57,6 +57,8 @@ class Capturer {
   virtual uint64_t terms() { return 0; }
   /// A segment of another entry is taken in the place of a capture.
   virtual void taken(const FrameView&, plan::Segment&) {}
+  /// Another entry's does not fit the call: what a capture may learn from it.
+  virtual void missed(const FrameView&, const plan::Segment&) {}
   /// True if it may serve entries that are made when this one is gone.
   virtual bool outlasts(const plan::Segment&) { return false; }
   /// Nothing is captured this time: what later captures may learn from it.

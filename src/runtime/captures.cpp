@@ -149,6 +149,7 @@ SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
     family_->capturer().taken(frame, *mine);
     return mine;
   }
+  for (const SegmentPtr& each : known) family_->capturer().missed(view(), *each);
   return nullptr;
 }
 

@@ -39,7 +39,7 @@ Owned<> Option::look() {
 }
 
 Owned<> Option::changed() {
-  if (!looked_ && exists()) look();
+  if (!looked_ && !missing_ && of_torch::if_loaded(module_)) exists() ? void(look()) : void(missing_ = true);
   if (!variable_) return {};
   PyObject* assigned;
   check(PyContextVar_Get(variable_, nullptr, &assigned));

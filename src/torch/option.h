@@ -30,7 +30,7 @@ class Option {
 
   of_torch::Module module_;
   const char* name_;
-  bool looked_ = false;
+  bool looked_ = false, missing_ = false;
   PyObject* variable_ = nullptr;  // the ContextVar with what the program assigned, where nothing else decides
   PyObject *unset_ = nullptr, *default_ = nullptr;  // what it has while nothing was assigned, and what that means
   PyObject* declared_ = nullptr;                    // the default as the module declares it

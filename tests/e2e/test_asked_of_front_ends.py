@@ -563,6 +563,7 @@ def test_captures_for_one_address() -> None:
 
     for backend in BACKENDS:
         for guard, captures in ((True, 3), (False, 1)):
+            gramme.reset()
             compiled = gramme.compile(lambda x, w: x.sin() * w, backend=backend)
             first, second = marked(guard), marked(guard)
             for w in (first, first, second, first, torch.ones(4), torch.ones(4), second):

@@ -243,7 +243,7 @@ def test_a_graph_that_raises() -> None:
 
 def test_all_entries_count_those_that_died_too() -> None:
     def once() -> None:
-        gramme.compile(lambda a: a + 1, backend="eager")(x())
+        gramme.compile(lambda a: a + 1, backend="eager", isolate_recompiles=True)(x())
 
     found = measured(lambda: (once(), once(), gramme.compile(three, backend="eager")(x())))
     assert numbers(found, "captures", "graphs", "inside", "outside") == (3, 3, 5, 3)  # three calls of torch.ones
@@ -288,7 +288,7 @@ def test_a_meter_changes_no_capture() -> None:
     compiled(x())
     found = measured(compiled, x())
     assert found.captures == 0
-    captured = gramme.compile(three, backend="eager")
+    captured = gramme.compile(three, backend="eager", isolate_recompiles=True)
     measured(captured, x())
     captured(x())
     assert gramme.statistics(captured).captures == 1

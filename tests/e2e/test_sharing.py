@@ -135,6 +135,16 @@ def test_functions_that_a_function_makes_are_captured_once() -> None:
     assert totals(*entries) == (1, 4)
 
 
+def test_a_function_made_anew_is_captured_twice_at_most() -> None:
+    by = torch.full((4,), 3.0)
+    names = {"by": by, "__name__": __name__}
+    code = compile("lambda x: x * by", "made anew", "eval")
+    entries = [compiled(eval(code, names)) for _ in range(10)]  # the second tells that there is more than one
+    for entry in entries:
+        same(entry(X), X * by)
+    assert totals(*entries) == (2, 8)
+
+
 def test_segments_behind_a_break_are_shared(capsys: pytest.CaptureFixture[str]) -> None:
     class Broken(nn.Module):
         def __init__(self, name: str) -> None:

@@ -75,6 +75,13 @@ def replaced(cell: Cell, draw: int) -> None:
     cell.inner = inner  # type: ignore[assignment]
 
 
+def longer(cell: Cell, draw: int) -> None:
+    if isinstance(cell.rows, tuple) or len(cell.rows) >= 4:
+        cell.rows = []
+    else:
+        cell.rows.append([1, 0.5, torch.ones(3)][draw % 3])
+
+
 def unhooked(cell: Cell, draw: int) -> None:
     cell.inner._forward_hooks.clear()
     cell._forward_pre_hooks.clear()
@@ -86,7 +93,7 @@ CHANGES: list[Callable[[Cell, int], Any]] = [
     lambda cell, draw: cell.requires_grad_(draw % 2 == 0),
     lambda cell, draw: _first(cell).requires_grad_(draw % 2 == 0),
     lambda cell, draw: setattr(cell, "factor", [2, 2.0, True, torch.tensor(2.0), 3][draw % 5]),
-    lambda cell, draw: cell.rows.append([1, 0.5, torch.ones(3)][draw % 3]) if len(cell.rows) < 4 else cell.rows.clear(),
+    longer,
     lambda cell, draw: cell.table.update({["norm", "relu", "b"][draw % 3]: draw % 2}),
     lambda cell, draw: cell.table.pop(["norm", "relu", "b"][draw % 3], None),
     lambda cell, draw: cell.inner.register_forward_hook(plus_one),
@@ -173,7 +180,7 @@ def outcome(function: Callable[..., Any], x: torch.Tensor) -> Any:
 def test_instances_stay_what_they_are(backend: str, seed: int) -> None:
     torch.manual_seed(seed)
     walk = Walk(seed, backend)
-    for step in range(STEPS):
+    for step in range(STEPS // 5 if backend == "aot_eager" else STEPS):
         walk.step()
         if step % 50 == 49:
             walk.compare()

@@ -112,7 +112,7 @@ except TypeError as error:
     print(error)
 """
     zeros = (
-        "Statistics(hits=0, captures=0, segments=0, plain_runs=0, steps=0, handovers=0, graph_errors=0, "
+        "Statistics(hits=0, captures=0, shared=0, segments=0, plain_runs=0, steps=0, handovers=0, graph_errors=0, "
         "recorded_backwards=0)"
     )
     assert run(program, TORCHDYNAMO_DISABLE="1").splitlines() == [

@@ -194,8 +194,8 @@ def test_other_threads_are_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["outer", "whole", "long"])
 def test_a_recording_changes_neither_results_nor_captures(name: str) -> None:
     function = getattr(programs, name)
-    plain = gramme.compile(function, backend="native")
-    watched = gramme.compile(function, backend="native")
+    plain = gramme.compile(function, backend="native", isolate_recompiles=True)
+    watched = gramme.compile(function, backend="native", isolate_recompiles=True)
     for x in (X, X, torch.ones(7, 4)):
         expected = plain(x)
         with gramme.record():

@@ -273,6 +273,13 @@ bool runs_class(const meta::Call& call, const std::vector<Tensor*>& leaves) {
   return (PyType_Check(call.target) && meta::is_traceable(reinterpret_cast<PyTypeObject*>(call.target))) ||
          std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->context; });
 }
+
+/// The class whose code the call runs.
+std::string class_of(const meta::Call& call, const std::vector<Tensor*>& leaves) {
+  const auto found = std::ranges::find_if(leaves, [](const Tensor* leaf) { return leaf->record->context; });
+  if (found == leaves.end()) return reinterpret_cast<PyTypeObject*>(call.target)->tp_name;
+  return (*found)->record->type->tp_name + std::string(".__torch_dispatch__");
+}
 }  // namespace
 
 Value* Scope::emit_call(meta::Call& call, const Args& args) {
@@ -296,6 +303,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   const std::vector<Tensor*> leaves = leaves_;
   const bool wraps = has_classes_ && runs_class(call, leaves);
   const bool python = outcome.runs_python || (!wraps && meta::is_of_program(call));
+  if (wraps && outcome.error) cannot(Reason::TensorSubclass, class_of(call, leaves) + ", in which " + outcome.message);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
   const auto of_inference = [](const Tensor* leaf) { return leaf->record->is_inference; };
   if (outcome.error && !aten::inference_mode() && std::ranges::any_of(leaves, of_inference))

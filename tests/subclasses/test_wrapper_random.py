@@ -121,7 +121,7 @@ def outcome(function: Callable[..., Any], arguments: list[Any]) -> str:
     return f"{text} {same} {described(arguments)} {versions}"
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("seed", range(2000))
 @pytest.mark.parametrize("backend", ["eager", "native"])
 def test_as_eager(seed: int, backend: str) -> None:

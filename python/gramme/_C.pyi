@@ -58,7 +58,7 @@ class Captured:
         """An input is written."""
     @property
     def has_aliased_writes(self) -> bool:
-        """An input is written whose memory other inputs share."""
+        """An input is written whose memory other inputs share, or the graph returns a view of a wrapper's memory."""
     @property
     def uses_what_it_writes(self) -> bool:
         """An input that is written is used otherwise, too."""

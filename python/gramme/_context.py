@@ -30,7 +30,6 @@ from ._torch.names import (
     compile_context,
     tracing,
 )
-
 from ._wrappers import is_traceable
 
 if TYPE_CHECKING:

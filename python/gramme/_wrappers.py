@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-__all__ = ["canonical", "flatten", "is_lasting", "is_traceable", "unflatten"]
+__all__ = ["canonical", "fields", "flatten", "is_lasting", "is_traceable", "unflatten"]
 
 _known: dict[Hashable, tuple[tuple[str, ...], Any]] = {}
 
 
-class _Changed(Exception):
+class _ChangedError(Exception):
     """The class does not say what its instances are made of."""
 
 
@@ -34,7 +34,10 @@ def _key(value: Any) -> Hashable:
     if kind is dict:
         return kind, tuple((_key(key), _key(item)) for key, item in value.items())
     if isinstance(value, torch.Tensor):
-        raise _Changed("a tensor in the context")
+        raise _ChangedError("a tensor in the context")
+    names = fields(value)
+    if names is not None:
+        return kind, tuple(_key(getattr(value, name)) for name in names)
     return kind, value
 
 
@@ -65,21 +68,20 @@ def unflatten(
         size = torch.Size(size)
     made = cls.__tensor_unflatten__(dict(zip(names, inner, strict=True)), context, size, stride)
     if type(made) is not cls:
-        raise _Changed(f"{cls.__name__}.__tensor_unflatten__ makes a {type(made).__name__}")
+        raise _ChangedError(f"{cls.__name__}.__tensor_unflatten__ makes a {type(made).__name__}")
     return made  # type: ignore[no-any-return]
+
+
+def fields(value: Any) -> tuple[str, ...] | None:
+    """The names of the fields of an object of a data class that compares by them alone; else None."""
+    kind = type(value)
+    parameters = kind.__dict__.get("__dataclass_params__")
+    if parameters is None or not parameters.eq or kind.__eq__ is not kind.__dict__.get("__eq__"):
+        return None
+    names = tuple(field.name for field in dataclasses.fields(value) if field.compare)
+    return names if set(getattr(value, "__dict__", names)) <= set(names) else None
 
 
 def is_lasting(value: Any) -> bool:
     """True for what nobody changes: it is the same whenever it is the same object."""
-    if isinstance(value, enum.Enum | type | torch.dtype | torch.device | torch.layout | torch.memory_format):
-        return True
-    parameters = getattr(type(value), "__dataclass_params__", None)
-    if parameters is None or not parameters.frozen:
-        return False
-    return all(_is_constant(getattr(value, field.name, None)) for field in dataclasses.fields(value))
-
-
-def _is_constant(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return all(map(_is_constant, value))
-    return value is None or type(value) in (bool, int, float, str, bytes) or is_lasting(value)
+    return isinstance(value, enum.Enum | type | torch.dtype | torch.device | torch.layout | torch.memory_format)

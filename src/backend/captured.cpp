@@ -10,6 +10,7 @@
 #include "meta/sympy.h"
 #include "trace/bodies.h"
 #include "trace/read_later.h"
+#include "trace/wrapper_views.h"
 
 namespace gramme::backend {
 namespace {
@@ -106,6 +107,9 @@ bool Captured::has_unbacked() const {
 }
 
 bool Captured::has_aliased_writes() const {
+  const auto& views = trace().scope().state<trace::WrapperViews>().nodes;
+  const auto is_view = [&](const graph::Node* output) { return views.contains(output); };
+  if (std::ranges::any_of(trace().scope().graph().outputs, is_view)) return true;
   if (!trace().scope().inputs_written()) return false;
   const std::vector<trace::Memory> memory = trace().scope().memory();
   std::vector<PyObject*> objects;

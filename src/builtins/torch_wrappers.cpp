@@ -39,6 +39,13 @@ bool is_lasting(PyObject* object) {
   return take(PyObject_CallOneArg(told.get(), object)).get() == Py_True;
 }
 
+/// The names of what an object of a data class, which compares by nothing else, has; null for any other.
+Owned<> fields_of(PyObject* object) {
+  const Owned<> fields = imported("gramme._wrappers", "fields");
+  Owned<> names = take(PyObject_CallOneArg(fields.get(), object));
+  return names.get() == Py_None ? Owned<>() : std::move(names);
+}
+
 /// The real object that the value stands for, guarded to be the same, or equal.
 Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
   value = trace.see(value);
@@ -48,7 +55,8 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
   auto* tuple = as<Tuple>(value);
   if ((tuple && tuple->type == &PyTuple_Type) || value->kind == Kind::List) {
     Owned<> items = take(PyList_New(0));
-    for (Value* item : protocol::items_of(trace, value)) check(PyList_Append(items.get(), real_of(trace, item, type).get()));
+    for (Value* item : protocol::items_of(trace, value))
+      check(PyList_Append(items.get(), real_of(trace, item, type).get()));
     return tuple ? take(PyList_AsTuple(items.get())) : std::move(items);
   }
   if (auto* dict = as<Dict>(value)) {
@@ -59,6 +67,11 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
       check(PyDict_SetItem(made.get(), key.get(), held.get()));
     });
     return made;
+  }
+  if (Owned<> fields = value->existing() && value->object ? fields_of(value->object) : Owned<>()) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields.get()); ++i)
+      real_of(trace, protocol::get_attribute(trace, value, PyTuple_GET_ITEM(fields.get(), i)), type);
+    return take(PyObject_CallOneArg(imported("copy", "deepcopy").get(), value->object));
   }
   if (value->existing() && value->object && !value->written && is_lasting(value->object)) {
     if (value->source->kind != source::Kind::Pinned)
@@ -142,7 +155,8 @@ void open(Trace& trace, Tensor* wrapper) {
     look(trace, wrapper);
   } catch (const CannotCapture& stopped) {
     if (stopped.reason == Reason::Budget || stopped.reason == Reason::TooDeep) throw;
-    cannot(Reason::TensorSubclass, name + ".__tensor_flatten__: " + (stopped.detail.empty() ? stopped.what() : stopped.detail));
+    cannot(Reason::TensorSubclass,
+           name + ".__tensor_flatten__: " + (stopped.detail.empty() ? stopped.what() : stopped.detail));
   } catch (const UserError&) {
     cannot(Reason::TensorSubclass, name + ".__tensor_flatten__, which raises");
   }
@@ -150,7 +164,8 @@ void open(Trace& trace, Tensor* wrapper) {
 
 /// The call of a class that wraps what it is given; null for any other class.
 Value* make(Trace& trace, Class* cls, const Args& args) {
-  static PyObject *const maker = intern("__new__"), *const init = intern("__init__"), *const finalizer = intern("__del__");
+  static PyObject *const maker = intern("__new__"), *const init = intern("__init__"),
+                         *const finalizer = intern("__del__");
   PyTypeObject* type = cls->type();
   if (!cls->existing() || trace.is_made(type) || !PyType_IsSubtype(type, of_torch::type(of_torch::TensorBase)) ||
       !meta::is_traceable(type))

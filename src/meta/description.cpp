@@ -154,15 +154,21 @@ Result::Part Description::find_part(const c10::TensorImpl* tensor) const {
   for (const FakeInput& input : inputs_) {
     if (input.tensor().unsafeGetTensorImpl() == tensor) return {input.leaf, -1};
     const auto found = std::ranges::find(input.parts.tensors, tensor);
-    if (found != input.parts.tensors.end())
-      return {input.leaf, static_cast<int>(found - input.parts.tensors.begin())};
+    if (found != input.parts.tensors.end()) return {input.leaf, static_cast<int>(found - input.parts.tensors.begin())};
   }
   return {};
 }
 
+/// Whoever writes to a wrapper, or to an inner tensor that is an operand, is known to write to both.
 void Description::find_shared(const Parts& parts, Result& result) const {
+  std::vector<const c10::StorageImpl*> unexplained = parts.storages;
   for (const FakeInput& input : inputs_) {
-    if (std::ranges::none_of(parts.storages, [&](const auto* storage) { return input.shares(storage); })) continue;
+    const bool is_part = std::ranges::any_of(
+        parts.tensors, [&](const auto* part) { return input.tensor().unsafeGetTensorImpl() == part; });
+    if (is_part) std::erase_if(unexplained, [&](const auto* storage) { return input.shares(storage); });
+  }
+  for (const FakeInput& input : inputs_) {
+    if (std::ranges::none_of(unexplained, [&](const auto* storage) { return input.shares(storage); })) continue;
     result.shared |= result.view_of >= 0;
     if (result.view_of < 0) result.view_of = input.leaf;
   }

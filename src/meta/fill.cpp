@@ -136,7 +136,7 @@ class Fill {
       value = Owned<>::steal(run_silently(call_, args.get(), kwargs.get()));
       outcome_.operators = static_cast<uint16_t>(dispatched.count());
       outcome_.random = watch.random;
-      outcome_.runs_python = watch.runs_python || (wraps_ && !reads_part(call_.target));
+      outcome_.runs_python = watch.runs_python;
       asks_program_ = watch.asks_program || wraps_;
       outcome_.warns = silence.warned || watch.warns;
       outcome_.may_raise = watch.may_raise || outcome_.warns;  // a warning can be made an error

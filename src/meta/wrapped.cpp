@@ -15,7 +15,9 @@ namespace {
 
 PyObject* const kDispatch = intern("__torch_dispatch__");
 
-bool has(PyTypeObject* type, const char* name) { return PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), name); }
+bool has(PyTypeObject* type, const char* name) {
+  return PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), name);
+}
 
 bool is_fake(PyObject* tensor) {
   return Py_IS_TYPE(tensor, reinterpret_cast<PyTypeObject*>(of_torch::object(of_torch::FakeTensor)));
@@ -52,9 +54,8 @@ void add_parts(PyObject* tensor, Parts& parts, int depth) {
 
 bool is_wrapper(PyTypeObject* type) {
   if (aten::is_exact_tensor_type(type)) return false;
-  PyObject* const none = once([] {
-    return take(PyObject_GetAttr(reinterpret_cast<PyObject*>(aten::tensor_type()), kDispatch)).release();
-  });
+  PyObject* const none = once(
+      [] { return take(PyObject_GetAttr(reinterpret_cast<PyObject*>(aten::tensor_type()), kDispatch)).release(); });
   const Owned<> found = Owned<>::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), kDispatch));
   if (!found) PyErr_Clear();
   return found.get() != none;

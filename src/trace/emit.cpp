@@ -266,6 +266,22 @@ bool Scope::is_written_around(const Tensor* tensor) const {
                                     }));
 }
 
+namespace {
+/// True if the call runs the code of a class that wraps tensors: traceable classes do nothing but compute.
+bool runs_class(const meta::Call& call, const std::vector<Tensor*>& leaves) {
+  if (meta::reads_part(call.target)) return false;
+  return (PyType_Check(call.target) && meta::is_traceable(reinterpret_cast<PyTypeObject*>(call.target))) ||
+         std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->context; });
+}
+
+/// The class whose code the call runs.
+std::string class_of(const meta::Call& call, const std::vector<Tensor*>& leaves) {
+  const auto found = std::ranges::find_if(leaves, [](const Tensor* leaf) { return leaf->record->context; });
+  if (found == leaves.end()) return reinterpret_cast<PyTypeObject*>(call.target)->tp_name;
+  return (*found)->record->type->tp_name + std::string(".__torch_dispatch__");
+}
+}  // namespace
+
 Value* Scope::emit_call(meta::Call& call, const Args& args) {
   const std::vector<Value*> values = with_numbers(call, args);
   return emit_filled(call, values.empty() ? args : Args{values.data(), args.positional, args.names, args.keywords});
@@ -285,7 +301,9 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
     cannot(Reason::CallUnknown, "an operator whose kernels in Python would run to infer what it returns");
   const meta::Outcome& outcome = inferred(call, args);
   const std::vector<Tensor*> leaves = leaves_;
-  const bool python = outcome.runs_python || meta::is_of_program(call);
+  const bool wraps = has_classes_ && runs_class(call, leaves);
+  const bool python = outcome.runs_python || (!wraps && meta::is_of_program(call));
+  if (wraps && outcome.error) cannot(Reason::TensorSubclass, class_of(call, leaves) + ", in which " + outcome.message);
   if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
   const auto of_inference = [](const Tensor* leaf) { return leaf->record->is_inference; };
   if (outcome.error && !aten::inference_mode() && std::ranges::any_of(leaves, of_inference))
@@ -305,6 +323,8 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
     cannot(Reason::LateEffect, "an operation of which hooks of saved tensors hear");
   if (capture_.contract.breaks && !capture_.effects().empty() && python)
     cannot(Reason::LateEffect, "an operator in Python, which may look at what the program has written");
+  if (capture_.contract.breaks && !capture_.effects().empty() && wraps)
+    cannot(Reason::LateEffect, "an operation of a class, which may look at what the program has written");
   if (python || (entered_ && may_raise)) expect_python(!outcome.mutations.empty());
   if (has_classes_) refuse_classes(outcome, leaves);
   if (has_leaf_views_) refuse_leaf_views(outcome, leaves, python);

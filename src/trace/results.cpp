@@ -6,6 +6,7 @@
 #include "torch/calls.h"
 #include "torch/names.h"
 #include "trace/scope.h"
+#include "trace/wrapper_views.h"
 
 namespace gramme::trace {
 
@@ -41,6 +42,15 @@ bool is_mapping_tree(const graph::Position* at) {
     if (!of_torch::is_in(at->code->co_filename, of_torch::PytreeFile)) return false;
     if (utf8_of(at->code->co_name) == "tree_map") return true;
   }
+  return false;
+}
+
+/// `part`: it is the inner tensor of what it is based on.
+bool shares_with_wrapper(Scope& scope, const Tensor* tensor, bool part) {
+  const auto& views = scope.state<WrapperViews>().nodes;
+  if (part) return views.contains(tensor->base->node);
+  for (const Tensor* base = tensor->base; base; base = base->base)
+    if (base->record->context || views.contains(base->node)) return true;
   return false;
 }
 
@@ -100,6 +110,8 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       if (result.memory_of >= 0) tensor->base = remembered_.at(history_.node_of(result.memory_of));
       if (result.view_of < 0) return tensor;
       tensor->base = leaves.at(result.view_of);
+      if (has_classes_ && shares_with_wrapper(*this, tensor, result.part.place >= 0))
+        state<WrapperViews>().nodes.insert(node);
       tensor->differentiable = result.differentiable_view;
       if (tensor->differentiable) tensor->base->views.push_back(tensor);
       tensor->special_view = tensor->differentiable && (!aten::grad_enabled() || is_special_to_autograd(*tensor->base));

@@ -413,7 +413,7 @@ class Scope {
   bool by_tensors_ = false;                                            // index_by_tensors()
   bool has_classes_ = false;
   bool opens_ = false;  // the call being built may have wrappers that have not said what they are made of
-  int handlers_off_;  // how often, from the start on
+  int handlers_off_;    // how often, from the start on
   std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now

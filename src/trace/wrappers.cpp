@@ -17,12 +17,14 @@ OpenWrapper open_wrapper = nullptr;
 
 /// The graph runs before replay stores what the program has set on it.
 void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers) {
-  const auto changed = [](const Tensor* tensor) { return !tensor->attributes.empty() || tensor->late != Tensor::Free; };
+  const auto changed = [](const Tensor* tensor) {
+    return !tensor->attributes.empty() || tensor->late == Tensor::Closed;
+  };
   bool found = changed(wrapper);
   wrappers.each_known(wrapper, [&](const Tensor* part) { found |= changed(part); });
   if (found)
-    cannot(Reason::LateEffect, std::string("an operation on a ") + wrapper->record->type->tp_name +
-                                   " whose attributes were set");
+    cannot(Reason::LateEffect,
+           std::string("an operation on a ") + wrapper->record->type->tp_name + " whose attributes were set");
 }
 
 }  // namespace

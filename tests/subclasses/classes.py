@@ -158,6 +158,8 @@ class Two(torch.Tensor):
     a: torch.Tensor
     b: torch.Tensor
 
+    __repr__ = object.__repr__  # PyTorch's logs print fakes of it
+
     @staticmethod
     def __new__(cls, a: torch.Tensor, b: torch.Tensor) -> Any:
         return torch.Tensor._make_wrapper_subclass(
@@ -202,6 +204,8 @@ class Scaled(torch.Tensor):
 
     data8: torch.Tensor
     scale: torch.Tensor
+
+    __repr__ = object.__repr__  # PyTorch's logs print fakes of it
 
     @staticmethod
     def __new__(cls, data8: torch.Tensor, scale: torch.Tensor, note: str = "") -> Any:

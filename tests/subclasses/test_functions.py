@@ -7,9 +7,10 @@ import pytest
 import torch
 from e2e.against_eager import BACKENDS, assert_same
 
-from subclasses.classes import LOG, Carrying, Inheriting, Logged, Tagged, carrying, numbers, tagged, two
+from subclasses.classes import LOG, Carrying, Inheriting, Logged, Tagged, carrying, numbers, tagged
 from subclasses.harness import described
 from subclasses.modes import Dispatched, Doubling
+from subclasses.wrapper_classes import Partial
 
 
 def twice(function: Any, *makers: Any, backend: str = "eager") -> Any:
@@ -256,12 +257,12 @@ def test_explain_names_the_class() -> None:
     report = str(gramme.explain(lambda x: x.sin() + 1)(jagged))
     assert "NestedTensor" in report
     assert "0 breaks" not in report
-    assert "Two has a __torch_dispatch__" in str(gramme.explain(lambda x: x.sin() + 1)(two(3)))
+    assert "Partial has a __torch_dispatch__" in str(gramme.explain(lambda x: x.sin() + 1)(Partial(numbers(3))))
 
 
 def test_full_graph_names_the_class() -> None:
-    with pytest.raises(gramme.CaptureError, match="Two has a __torch_dispatch__"):
-        gramme.compile(lambda x: x.sin(), fullgraph=True)(two(3))
+    with pytest.raises(gramme.CaptureError, match="Partial has a __torch_dispatch__"):
+        gramme.compile(lambda x: x.sin(), fullgraph=True)(Partial(numbers(3)))
     whole = gramme.compile(lambda x: x.sin() + 1, fullgraph=True, backend="eager")
     assert type(whole(tagged())) is Tagged
     assert whole(carrying(k=3)).meta == {"k": 3}

@@ -10,7 +10,7 @@ import torch
 
 from subclasses.classes import Two, numbers
 from subclasses.harness import described
-from subclasses.wrapper_classes import Counting, Laid, Layout, Quiet, Slotted
+from subclasses.wrapper_classes import Counting, Quiet, Slotted
 
 UNARY: tuple[Callable[[Any], Any], ...] = (
     lambda x: x.sin(),
@@ -55,7 +55,7 @@ WRITES: tuple[Callable[[Any, Any], Any], ...] = (
     lambda x, y: x.detach().add_(1),
     lambda x, y: setattr(x, "a", y) if isinstance(x, Two) and type(y) is torch.Tensor else None,
 )
-CLASSES = ("plain", "plain", "two", "quiet", "slotted", "laid", "counting")
+CLASSES = ("plain", "plain", "two", "quiet", "slotted", "counting")
 
 
 def made(kind: str, tensor: torch.Tensor) -> Any:
@@ -67,8 +67,6 @@ def made(kind: str, tensor: torch.Tensor) -> Any:
                 return Quiet.of(tensor)
             case "slotted":
                 return Slotted(tensor, "m")
-            case "laid":
-                return Laid(tensor, None, Layout("row"))
             case "counting":
                 return Counting(tensor, tensor * 2)
     return tensor
@@ -123,14 +121,12 @@ def outcome(function: Callable[..., Any], arguments: list[Any]) -> str:
     return f"{text} {same} {described(arguments)} {versions}"
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("seed", range(2000))
 @pytest.mark.parametrize("backend", ["eager", "native"])
 def test_as_eager(seed: int, backend: str) -> None:
     function, arguments = program(seed)
     compiled = gramme.compile(function, backend=backend)
     expected = outcome(function, arguments())
-    if outcome(function, arguments()) != expected:
-        return  # the class leaves memory as it was
     for _ in range(2):
         assert outcome(compiled, arguments()) == expected

@@ -24,6 +24,7 @@ class Quiet(torch.Tensor):
     grid: torch.Tensor
     step: float
     __torch_function__ = torch._C._disabled_torch_function_impl
+    __repr__ = object.__repr__  # PyTorch's logs print fakes of it
 
     @staticmethod
     def __new__(cls: Any, grid: torch.Tensor, step: float) -> Any:
@@ -62,6 +63,7 @@ class Slotted(torch.Tensor):
 
     __slots__ = ("_held", "_unit")
     __torch_function__ = torch._C._disabled_torch_function_impl
+    __repr__ = object.__repr__  # PyTorch's logs print fakes of it
 
     @staticmethod
     def __new__(cls: Any, held: torch.Tensor, unit: str) -> Any:
@@ -106,6 +108,7 @@ class Laid(torch.Tensor):
     main: torch.Tensor
     extra: torch.Tensor | None
     __torch_function__ = torch._C._disabled_torch_function_impl
+    __repr__ = object.__repr__  # PyTorch's logs print fakes of it
 
     @staticmethod
     def __new__(cls: Any, main: torch.Tensor, extra: torch.Tensor | None, layout: Layout) -> Any:
@@ -157,6 +160,8 @@ class Partial(torch.Tensor):
     """Cannot be traced: it does not say what it is made of."""
 
     held: torch.Tensor
+
+    __repr__ = object.__repr__  # PyTorch's logs print fakes of it
 
     @staticmethod
     def __new__(cls: Any, held: torch.Tensor) -> Any:

@@ -1,7 +1,5 @@
 """Writes to wrappers and what they wrap, beside tensors that share memory with them, and what dies or stays."""
 
-import torch
-
 from subclasses import program
 from subclasses.classes import Two, numbers, two
 from subclasses.wrapper_classes import Counting, Quiet, Slotted

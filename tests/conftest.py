@@ -116,6 +116,14 @@ if DEVICE != "cpu":
             os._exit(3)
 
 
+@pytest.fixture(autouse=True)
+def _captures_of_others_are_not_shared() -> None:
+    """A test counts its own captures, whatever was captured of the same code before."""
+    extension = sys.modules.get("gramme._C")
+    if extension is not None:
+        extension.forget_shared()
+
+
 @pytest.fixture
 def soak() -> bool:
     """True under `make soak`: run full counts instead of the capped ones."""

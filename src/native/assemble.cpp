@@ -1,6 +1,7 @@
 #include "native/assemble.h"
 
 #include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 
 #include <algorithm>
 
@@ -15,17 +16,20 @@
 #include "native/views.h"
 
 namespace gramme::native {
+
+c10::DispatchKeySet plain_keys() {
+  static const c10::DispatchKeySet keys = [] {  // no Python: an allocation
+    const c10::InferenceMode off(false);        // whatever mode the first tape of the process is made in
+    return at::detail::empty_cpu({0}, c10::kFloat).key_set();
+  }();
+  return keys;
+}
+
 namespace {
 
 /// From this many elements of one tensor on, or instructions, other threads are let run.
 constexpr int64_t kLargeTensor = 16384;
 constexpr size_t kManyInstructions = 8;
-
-/// Keys of a plain tensor on the CPU.
-c10::DispatchKeySet plain_keys() {
-  static const c10::DispatchKeySet keys = at::empty({0}).key_set();  // no Python: an allocation
-  return keys;
-}
 
 bool has_kernel(const c10::OperatorHandle& op, c10::DispatchKey key) {
   return op.hasKernelForDispatchKey(key) && !op.isKernelFallthroughKernel(key);

@@ -25,5 +25,7 @@ struct Assembly {
 /// Chooses how each operator is called, replaces what can be had cheaper, gives registers their final numbers, frees
 /// each after its last use, binds.
 std::unique_ptr<Tape> assemble(Assembly assembly);
+/// Keys of a plain tensor on the CPU that autograd may record.
+c10::DispatchKeySet plain_keys();
 
 }  // namespace gramme::native

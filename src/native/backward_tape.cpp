@@ -20,8 +20,7 @@ namespace {
 using torch::autograd::variable_list;
 
 bool is_plain(const at::Tensor& tensor) {
-  static const c10::DispatchKeySet keys = at::empty({0}).key_set();  // no Python: an allocation
-  return tensor.layout() == c10::kStrided && keys.isSupersetOf(tensor.key_set()) &&
+  return tensor.layout() == c10::kStrided && plain_keys().isSupersetOf(tensor.key_set()) &&
          !tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 

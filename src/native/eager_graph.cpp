@@ -48,13 +48,26 @@ class Overwritten {
   std::unordered_map<const c10::StorageImpl*, Before> before_;
 };
 
+/// True if an operand beside the first lies in the memory that is written.
+bool reads_written(const Instruction& instruction, const at::Tensor& written, const Run& run) {
+  const auto& arguments = instruction.call->arguments;
+  return std::any_of(arguments.begin() + 1, arguments.end(), [&](const OperatorArgument& argument) {
+    return std::ranges::any_of(argument.registers, [&](Register r) {
+      return r != kNone && run.tensors[r] && storage_of(*run.tensors[r]) == storage_of(written);
+    });
+  });
+}
+
 void run_instruction(const Instruction& instruction, Run& run, Overwritten& overwritten) {
   if (!instruction.call || !instruction.call->overwrites) return instruction.invoke(instruction, run);
   const at::Tensor& written = *run.tensors[instruction.call->arguments[0].registers[0]];
+  const bool reads_itself = reads_written(instruction, written, run);
   written.unsafeGetTensorImpl()->bump_version();
   instruction.invoke(instruction, run);
   const at::Tensor& made = run.own[instruction.call->results[0].registers[0]];
   const uint32_t version = overwritten.version(written);
+  if (reads_itself)
+    written.unsafeGetTensorImpl()->bump_version();  // what the formula saved of x.mul_(x) is overwritten
   if (formula_saves_result(instruction.call->op)) return overwritten.note(made, version);
   for (uint32_t i = 0; i < version; ++i) made.unsafeGetTensorImpl()->bump_version();
 }

@@ -133,9 +133,15 @@ void Chain::tell_reasons(const ResumePoint& point) {
   capturer.recompiling(view(), missed);
 }
 
+bool returns_alone(const plan::Segment& segment) {
+  return segment.exit.kind == plan::ExitKind::Return && segment.exit.callers.empty();
+}
+
 /// What another entry of the same code has for this call, bound to its objects.
 SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
-  const std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
+  std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
+  if (point.returns && !view().callers.empty())  // a capture here would go on in the callers
+    std::erase_if(known, [](const SegmentPtr& each) { return returns_alone(*each); });
   plan::Dropped dropped;
   const plan::Roots now = roots();
   for (const SegmentPtr& each : known) {

@@ -27,7 +27,9 @@ DIFFERENT = {
 }
 
 # A compiled graph counts writes otherwise, has one node for its gradient and no views of its own results.
-NOT_COMPARED = re.compile(r" version \d+|, \w+Backward\w*| view\b|, CopySlices|_torchdynamo_wrapper_id: \d+|\[\d+\]: ")
+NOT_COMPARED = re.compile(
+    r" version \d+|, \w+Backward\w*| view\b|, (?:torch::autograd::)?CopySlices|_torchdynamo_wrapper_id: \d+|\[\d+\]: "
+)
 
 
 def case(program: Program) -> object:

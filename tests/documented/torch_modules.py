@@ -151,7 +151,7 @@ def recurrent_state(module, state, x):
     )(nn.LSTM(2, 3, batch_first=True)),
 )
 def packed_sequences(module, x, lengths):
-    packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=lengths != [1, 4])
+    packed = nn.utils.rnn.pack_padded_sequence(x.relu(), lengths, batch_first=True, enforce_sorted=lengths != [1, 4])
     out, (h, c) = module(packed)
     padded, sizes = nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
     return padded, sizes, h, packed.batch_sizes

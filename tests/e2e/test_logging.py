@@ -167,6 +167,7 @@ class TestLogs:
             return graph.forward
 
         gramme.compile(plain, backend=backend)(torch.ones(2))
+        gramme.reset()
         with logs(graph=True, graph_code=True, graph_sizes=True):
             gramme.compile(plain, backend=backend)(torch.ones(2))
         assert kept[0] == kept[1]

@@ -66,6 +66,7 @@ def several(log: Log) -> nn.Module:
 
 
 def nested(log: Log) -> nn.Module:
+    torch.manual_seed(0)
     made = net(nn.Sequential(nn.Tanh(), nn.Linear(4, 4)), log)
     made[1].register_full_backward_hook(lambda m, i, o: log.append(("outer", o[0])))
     made[1][0].register_full_backward_hook(lambda m, i, o: (i[0] * 3,))

@@ -1298,6 +1298,35 @@ def test_an_output_without_a_gradient_that_is_written_before_the_backward(read: 
     assert is_recorded(compiled(x, mine))
 
 
+WRITES_WHAT_IT_READS: list[Callable[[torch.Tensor], Any]] = [
+    lambda y: y.mul_(y),
+    lambda y: y.div_(y),
+    lambda y: y.mul_(y.t()),
+    lambda y: y.mul_(y[0]),
+    lambda y: y.addcmul_(y, y.sin()),
+]
+
+
+@pytest.mark.parametrize("write", WRITES_WHAT_IT_READS)
+def test_a_write_over_what_its_own_formula_saved(write: Call) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        write(y)
+        return y.exp()
+
+    compiled = recorded(program)
+    for step in range(4):
+        told, given = [], torch.rand(3, 3) + 1
+        for function in (program, compiled):
+            x = given.clone().requires_grad_()
+            try:
+                total(function(x)).backward()
+                told.append((bits([x.grad]), ""))
+            except RuntimeError as error:
+                told.append((None, str(error)[:40]))
+        assert told[0] == told[1], step
+
+
 @pytest.mark.slow
 def test_many_random_programs() -> None:
     for seed in range(1000, 21000 if SOAK else 1300):

@@ -110,7 +110,7 @@ def test_views_past_the_dispatcher_stay_in_their_storage() -> None:
             assert graph(x).tolist() == [4.0, 5.0, 6.0, 7.0]
         assert "view(" in gramme._C.native.tape(graph)
         size[0] = 2
-        with pytest.raises(RuntimeError, match="a view of 8 elements from the start of its storage, which has 8 bytes"):
+        with pytest.raises(RuntimeError, match="from the start of its storage, which has 8"):
             graph(x)
 
 

@@ -133,15 +133,16 @@ void Chain::tell_reasons(const ResumePoint& point) {
   capturer.recompiling(view(), missed);
 }
 
-bool returns_alone(const plan::Segment& segment) {
-  return segment.exit.kind == plan::ExitKind::Return && segment.exit.callers.empty();
+/// True if it ends where one of these callers would go on.
+bool returns_early(const plan::Segment& segment, size_t callers) {
+  return segment.exit.kind == plan::ExitKind::Return && segment.exit.callers.size() < callers;
 }
 
 /// What another entry of the same code has for this call, bound to its objects.
 SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
   std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
-  if (point.returns && !view().callers.empty())  // a capture here would go on in the callers
-    std::erase_if(known, [](const SegmentPtr& each) { return returns_alone(*each); });
+  if (const size_t callers = point.returns ? view().callers.size() : 0)  // a capture here would go on in them
+    std::erase_if(known, [&](const SegmentPtr& each) { return returns_early(*each, callers); });
   plan::Dropped dropped;
   const plan::Roots now = roots();
   for (const SegmentPtr& each : known) {

@@ -1,4 +1,5 @@
-// The path of the module whose code is captured, as in "self.layers.0": also where a loop took the module from an iterator.
+// The path of the module whose code is captured, as in "self.layers.0": also where a loop took the module from an
+// iterator.
 #pragma once
 #include <string>
 

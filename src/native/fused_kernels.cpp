@@ -122,12 +122,6 @@ struct Absolute {
       return std::abs(a);
   }
 };
-struct SquareRoot {
-  template <class T>
-  T operator()(T a) const {
-    return std::sqrt(a);
-  }
-};
 struct Not {
   template <class T>
   T operator()(T a) const {
@@ -313,8 +307,6 @@ KernelRun kernel_of(Operation operation, c10::ScalarType type) {
       return for_number(type, []<class T>(T) -> KernelRun { return &unary<T, T, Negative>; });
     case Operation::Absolute:
       return for_number(type, []<class T>(T) -> KernelRun { return &unary<T, T, Absolute>; });
-    case Operation::SquareRoot:
-      return for_float(type, []<class T>(T) -> KernelRun { return &unary<T, T, SquareRoot>; });
     case Operation::Not:
       return type == c10::kBool ? &unary<bool, bool, Not> : nullptr;
     case Operation::Choose:

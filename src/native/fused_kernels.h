@@ -24,7 +24,6 @@ enum class Operation : uint8_t {
   Xor,
   Negative,
   Absolute,
-  SquareRoot,
   Not,     // of truths
   Choose,  // in[0] is a truth
 };

@@ -1,4 +1,5 @@
-// The closed list of operators that a fused instruction computes.
+// The closed list of operators that a fused instruction computes. Square roots are not in it: MKL rounds them
+// otherwise.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -140,7 +141,6 @@ Node FusedNodes::any_node(const OperatorCall& call) const {
   if (is("logical_xor")) return bits(call, Operation::Xor);
   if (is("neg")) return of_one(call, Operation::Negative);
   if (is("abs")) return of_one(call, Operation::Absolute);
-  if (is("sqrt")) return of_one(call, Operation::SquareRoot);
   if (is("logical_not") || is("bitwise_not")) return of_one(call, Operation::Not);
   if (is("clone") || of_torch::is_call(std::string(name), of_torch::Converts)) return copy(call);
   if (is("zeros") || is("zeros_like")) return filled(call, 0);

@@ -1,5 +1,6 @@
 // The guard that objects are distinct: what a segment writes to, or uses as a key, is no other object that it knows. A
-// write to one would otherwise change another that the capture took for unchanged. Dicts that hold attributes count too.
+// write to one would otherwise change another that the capture took for unchanged. Dicts that hold attributes count
+// too.
 #pragma once
 #include <optional>
 #include <utility>

@@ -1,4 +1,5 @@
-// Numbers in the graph: inputs, what is computed from them, and specialization where the capture needs a number's value.
+// Numbers in the graph: inputs, what is computed from them, and specialization where the capture needs a number's
+// value.
 #include <algorithm>
 #include <tuple>
 

@@ -15,6 +15,7 @@ native: Any = gramme._C.native
 UNARY = (
     "-{a}",
     "{a}.abs()",
+    "{a}.abs().sqrt()",
     "{a} * {a}",
     "{a} ** 2",
     "{a}.clone()",

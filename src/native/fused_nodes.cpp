@@ -186,8 +186,8 @@ Node FusedNodes::comparison(const OperatorCall& call, Operation operation) const
   return FusedNode{FusedNode::Compute, kNone, operation, type, {*a, *b}};
 }
 
-/// Of floats only with a number that is not zero: kernels leave to chance which zero is the larger one. The bits of a NaN
-/// are theirs as well: they depend on where the element stands.
+/// Of floats only with a number that is not zero: kernels leave to chance which zero is the larger one. The bits of a
+/// NaN are theirs as well: they depend on where the element stands.
 Node FusedNodes::extremum(const OperatorCall& call, Operation operation) const {
   Node node = arithmetic(call, operation);
   if (!node || !c10::isFloatingType(node->type)) return node;

@@ -157,9 +157,11 @@ def test_decoded_form_dies_with_its_code() -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
-    for _ in range(20):
-        once()
-    before = resident()
-    for _ in range(100):  # some 100 kB each
-        once()
-    assert resident() - before < 4 << 20
+    def growth() -> int:
+        before = resident()
+        for _ in range(100):  # some 100 kB each
+            once()
+        return resident() - before
+
+    growth()
+    assert min(growth() for _ in range(3)) < 4 << 20  # what others left may be given back, or taken, meanwhile

@@ -121,7 +121,7 @@ def _captures_of_others_are_not_shared() -> None:
     """A test counts its own captures, whatever was captured of the same code before."""
     extension = sys.modules.get("gramme._C")
     if extension is not None:
-        extension.forget_shared()
+        extension.testing.testing_runtime.forget_shared()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["canonical", "fields", "flatten", "is_lasting", "is_traceable", "unflatten"]
+__all__ = ["canonical", "fields", "flatten", "is_immutable", "is_traceable", "unflatten"]
 
 _known: dict[Hashable, tuple[tuple[str, ...], Any]] = {}
 
@@ -82,6 +82,6 @@ def fields(value: Any) -> tuple[str, ...] | None:
     return names if set(getattr(value, "__dict__", names)) <= set(names) else None
 
 
-def is_lasting(value: Any) -> bool:
+def is_immutable(value: Any) -> bool:
     """True for what nobody changes: it is the same whenever it is the same object."""
     return isinstance(value, enum.Enum | type | torch.dtype | torch.device | torch.layout | torch.memory_format)

@@ -385,7 +385,7 @@ void Capturer::taken(const runtime::FrameView& frame, plan::Segment& segment) {
   if (listener()) segment.recorded = runtime::Recording::give_number();
 }
 
-/// Functions made anew from one code are guarded by that.
+/// A function that is made anew for each call fails a guard on its identity. Later captures guard its code instead.
 void Capturer::missed(const runtime::FrameView& frame, const plan::Segment& segment) {
   trace::Policy& policy = point_of(frame)->policy;
   for (const guards::Fact& fact : segment.guards.description().facts)

@@ -20,7 +20,9 @@ struct Options {
   trace::Contract contract = trace::kClosed;
   std::optional<bool> dynamic;  // may sizes vary: all, none, or those that changed
   Owned<> guard_filter = {};    // callable, or null
-  uint64_t terms = 0;           // python/gramme/_terms.py; 0: other entries have nothing of what is captured
+  /// python/gramme/_terms.py: entries with equal terms share captures. 0: with no other. Odd: PyTorch's compilers get
+  /// the graphs, so that their settings count.
+  uint64_t terms = 0;
   std::vector<trace::NamedSource> varies = {};  // sizes and ints that do, of a capture that is not run
 };
 

@@ -216,7 +216,6 @@ NB_MODULE(_C, m) {
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
   m.def("keep_nothing", runtime::keep_nothing);
-  m.def("forget_shared", runtime::forget_shared);
   m.def(
       "forget_terms", [](uint64_t terms) { runtime::forget_kept([&](uint64_t each) { return each >> 32 == terms; }); },
       nb::arg("terms"));

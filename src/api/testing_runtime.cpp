@@ -8,6 +8,7 @@
 #include "cpython/concrete.h"
 #include "cpython/objects.h"
 #include "runtime/entry.h"
+#include "runtime/sharing.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -312,6 +313,7 @@ void bind_runtime_testing(nb::module_& module) {
   m.def("stack_effect", stack_effect, "name"_a, "arg"_a, "jumped"_a);
   m.def("stepping_entry", stepping_entry, "function"_a, "visit"_a = nb::none(), "hand_over_at"_a = -1,
         "into_callees"_a = false);
+  m.def("forget_shared", runtime::forget_shared);
   m.def("scripted_entry", scripted_entry, "function"_a, "script"_a, "limit_reached"_a = nb::none(), "limit"_a = 8);
   m.def("returning_entry", returning_entry, "function"_a);
   m.def("counters", counters, "entry"_a);

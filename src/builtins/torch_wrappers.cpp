@@ -34,8 +34,8 @@ class Looking {
 };
 
 /// Objects that nobody changes, and that compare by value or are one.
-bool is_lasting(PyObject* object) {
-  const Owned<> told = imported("gramme._wrappers", "is_lasting");
+bool is_immutable(PyObject* object) {
+  const Owned<> told = imported("gramme._wrappers", "is_immutable");
   return take(PyObject_CallOneArg(told.get(), object)).get() == Py_True;
 }
 
@@ -73,7 +73,7 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
       real_of(trace, protocol::get_attribute(trace, value, PyTuple_GET_ITEM(fields.get(), i)), type);
     return take(PyObject_CallOneArg(imported("copy", "deepcopy").get(), value->object));
   }
-  if (value->existing() && value->object && !value->written && is_lasting(value->object)) {
+  if (value->existing() && value->object && !value->written && is_immutable(value->object)) {
     if (value->source->kind != source::Kind::Pinned)
       trace.guard({value->source, guards::Kind::Identity, share(value->object)});
     return share(value->object);
@@ -197,7 +197,7 @@ Value* wrapper_attribute(Trace& trace, Tensor* wrapper, PyObject* member, PyObje
     cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
   }
   if (!found) return nullptr;
-  if (!source::is_constant(found) && !is_lasting(found))
+  if (!source::is_constant(found) && !is_immutable(found))
     cannot(Reason::AttributeUnknown, std::string("the attribute ") + utf8_of(name) + " of a " +
                                          wrapper->record->type->tp_name + " that an operation made");
   return trace.see(trace.adopt(share(found)));

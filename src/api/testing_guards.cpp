@@ -57,7 +57,7 @@ class Frame {
 class TestGuards {
  public:
   TestGuards(std::vector<std::string> locals, nb::list facts, nb::list reads, nb::dict shapes)
-      : locals_(std::move(locals)), plan_(describe(facts, reads, shapes)), read_(plan_.description().object_count()) {}
+      : locals_(std::move(locals)), plan_(describe(facts, reads, shapes)), read_(plan_.object_count()) {}
 
   nb::object check(nb::list locals, nb::object function, nb::list stack, nb::object exception) {
     Frame frame(locals, function, stack, exception);

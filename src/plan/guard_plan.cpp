@@ -45,23 +45,32 @@ struct GuardPlan::Impl {
       const Step& step = program.steps[root];
       if (step.kind == source::Kind::Pinned) continue;
       if (step.end == root + 1 && step.base < 0)
-        (is_known(step) ? known : leaves).push_back(root);
+        add_alone(root, step);
       else
         parts.emplace_back(checking, root, step.end);
     }
   }
 
-  /// True if it is only about which object it is. The functions of frames are such.
-  bool is_known(const Step& step) const {
-    return step.check_count == 1 && !step.spec && !step.absent &&
-           program.checks[step.first_check].kind == guards::Kind::Identity;
+  /// A root that must be one object, as the functions of frames.
+  struct Known {
+    const Step* step;
+    PyObject* expected;
+    uint32_t root;
+  };
+
+  /// A root with nothing below it.
+  void add_alone(uint32_t root, const Step& step) {
+    const Check* check = program.checks.data() + step.first_check;
+    if (step.check_count == 1 && !step.spec && !step.absent && check->kind == guards::Kind::Identity)
+      known.push_back({&step, check->object, root});
+    else
+      leaves.push_back(root);
   }
 
   bool check_known(const Roots& roots) {
-    for (uint32_t root : known) {
-      PyObject* const expected = program.checks[program.steps[root].first_check].object;
-      if (read_root(program.steps[root], roots) != expected) return false;
-      checking.registers[root] = expected;
+    for (const Known& each : known) {
+      if (read_root(*each.step, roots) != each.expected) return false;
+      checking.registers[each.root] = each.expected;
     }
     return true;
   }
@@ -112,7 +121,7 @@ struct GuardPlan::Impl {
     if (!check_known(roots) || !check_leaves(roots) || !(aten::GlobalState::read() == description.state)) return false;
     for (Bindings& part : parts)
       if (!check_part(part, roots)) return false;
-    return relations_hold(checking.registers.data());
+    return !relates || relations_hold(checking.registers.data());
   }
 
   /// What is about more than one object, and what numbers lie between.
@@ -189,8 +198,7 @@ struct GuardPlan::Impl {
       add(root.kind == source::Kind::Pinned ? "objects that the segment holds" : root.source->print(),
           [&] { return check_part(part, roots); });
     }
-    if (program.relations.size() + program.contents.size() + program.apart.size() + program.distinct.size())
-      add("objects that are one or share memory", [&] { return relations_hold(registers); });
+    if (relates) add("objects that are one or share memory", [&] { return relations_hold(registers); });
     if (shapes) add("sizes and numbers", [&] { return holds_numbers(); });
     made_by_reading.clear();
     dropped.insert(dropped.end(), std::move_iterator(checking.dropped.begin()),
@@ -203,17 +211,22 @@ struct GuardPlan::Impl {
   const Program& program = basis->program;
   Checking checking{program};
   Distinct distinct{program};
-  std::optional<ShapeCheck> shapes;     // none: no number is looked at
-  std::vector<uint32_t> known, leaves;  // roots with nothing below them
-  std::vector<Bindings> parts;          // the others; pinned objects are one part
-  std::vector<uintptr_t> places;        // of program.apart, when they last held
+  const bool relates = !program.relations.empty() || !program.contents.empty() || !program.distinct.empty() ||
+                       !program.apart.empty();  // relations_hold() has something to do
+  std::optional<ShapeCheck> shapes;             // none: no number is looked at
+  std::vector<Known> known;
+  std::vector<uint32_t> leaves;   // the other roots with nothing below them
+  std::vector<Bindings> parts;    // roots with something below them; pinned objects are one part
+  std::vector<uintptr_t> places;  // of program.apart, when they last held
   size_t last_failed = SIZE_MAX;
   std::vector<Cost> costs;
 };
 
 GuardPlan::GuardPlan(GuardDescription description)
-    : impl_(std::make_unique<Impl>(make_basis(std::move(description)))) {}
-GuardPlan::GuardPlan(const GuardPlan& other) : impl_(std::make_unique<Impl>(other.impl_->basis)) {}
+    : impl_(std::make_unique<Impl>(make_basis(std::move(description)))),
+      object_count_(impl_->description.object_count()) {}
+GuardPlan::GuardPlan(const GuardPlan& other)
+    : impl_(std::make_unique<Impl>(other.impl_->basis)), object_count_(other.object_count_) {}
 GuardPlan::~GuardPlan() = default;
 
 template <class Change>

@@ -84,6 +84,8 @@ class GuardPlan {
   /// Throws the bound form away; the next check binds again. The result is what it held.
   Dropped unbind();
   const GuardDescription& description() const;
+  /// As of the description.
+  size_t object_count() const { return object_count_; }
   /// What holds the description, for the collector; one object for all plans of the same description.
   PyObject* basis() const;
   struct Statistics {
@@ -96,6 +98,7 @@ class GuardPlan {
   template <class Change>
   void change(Change&& change);
   std::unique_ptr<Impl> impl_;
+  size_t object_count_;
 };
 
 }  // namespace gramme::plan

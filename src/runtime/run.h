@@ -60,7 +60,7 @@ class SegmentRun {
   bool wrote_for_good() const;
   void replay_until(size_t node);
   void set_up_replay();
-  int read_count() const { return static_cast<int>(segment_->guards.description().object_count()); }
+  int read_count() const { return static_cast<int>(segment_->guards.object_count()); }
 
   SegmentPtr segment_;
   std::unique_ptr<Failure> failure_;

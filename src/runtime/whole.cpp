@@ -66,7 +66,7 @@ Whole capture_whole(PyFunctionObject* function, const std::vector<PyObject*>& ar
   }
   if (!segment || segment->exit.kind != plan::ExitKind::Return)
     raise(PyExc_RuntimeError, "the function cannot be captured as a whole");
-  plan::MadeOnly parts = plan::split(segment->replay, static_cast<int>(segment->guards.description().object_count()));
+  plan::MadeOnly parts = plan::split(segment->replay, static_cast<int>(segment->guards.object_count()));
   if (!parts.refusal.empty()) raise(PyExc_RuntimeError, parts.refusal.c_str());
   segment->replay = std::move(parts.makes);
   segment->restored.clear();

@@ -37,6 +37,7 @@ def test_each_file_of_programs_is_known() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3300)
 @pytest.mark.parametrize("library", NEEDS)
 def test_programs_equal_eager(library: str) -> None:
     if absent := missing(library):

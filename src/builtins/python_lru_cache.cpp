@@ -74,8 +74,14 @@ bool varies(const Call& call) {
 /// What another cache gave lives as long as that one holds it; a fact holds it, too.
 bool is_from_cache(const Value* value) { return value->source && trace::is_result_of_cache(value->source); }
 
+/// A module's own, such as a logger: another call has another one only after somebody has replaced it.
+bool is_global(const Value* value) {
+  return value->source->kind == SK::Value && value->source->base->kind == SK::Globals;
+}
+
 /// A part of a key that equals what later calls have in its place if and only if the guards hold; null if it is none.
-Owned<> key_part(Trace& trace, Value* value) {
+Owned<> key_part(const Call& call, Value* value) {
+  Trace& trace = call.trace;
   value = trace.see(value);
   if (value->kind == Kind::Constant) {
     const bool no_number = PyFloat_CheckExact(value->object) && std::isnan(PyFloat_AS_DOUBLE(value->object));
@@ -85,7 +91,7 @@ Owned<> key_part(Trace& trace, Value* value) {
   if (tuple && (tuple->type == &PyTuple_Type || tuple->type == trace::known_types().size)) {
     Owned<> parts = take(PyTuple_New(static_cast<Py_ssize_t>(tuple->items.size())));
     for (size_t i = 0; i < tuple->items.size(); ++i) {
-      Owned<> part = key_part(trace, tuple->items[i]);
+      Owned<> part = key_part(call, tuple->items[i]);
       if (!part) return {};
       PyTuple_SET_ITEM(parts.get(), i, part.release());
     }
@@ -94,7 +100,8 @@ Owned<> key_part(Trace& trace, Value* value) {
   }
   if (!value->existing()) return {};
   if (value->source->kind != SK::Pinned) {
-    if (value->kind != Kind::Object || !is_from_cache(value)) return {};
+    const bool stays = is_from_cache(value) || (call.of_package && is_global(value));
+    if (value->kind != Kind::Object || !stays) return {};
     trace.guard({value->source, guards::Kind::Identity, share(value->object)});
   }
   return share(value->object);
@@ -111,7 +118,7 @@ Key key_of(const Call& call) {
   Key result{take(PyTuple_New(static_cast<Py_ssize_t>(positional))), {}, {}};
   if (call.args.keywords) result.keywords = take(PyDict_New());
   for (size_t i = 0; i < positional + call.args.keywords; ++i) {
-    Owned<> part = key_part(call.trace, call.args[i]);
+    Owned<> part = key_part(call, call.args[i]);
     if (!part || !cpython::is_inert_key(part.get())) return {};
     if (i < positional)
       PyTuple_SET_ITEM(result.args.get(), i, part.release());
@@ -154,13 +161,16 @@ cpython::Lookup find(const Call& call, const Key& key, PyObject** found) {
   return cpython::dict_lookup(*cpython::cache_table_address(call.wrapper->object), key.key.get(), found);
 }
 
-const source::Source* result_source(const Call& call, const Key& key) {
+const source::Source* entry_source(const Call& call, const Key& key) {
   source::Pool& pool = *call.trace.pool;
-  PyObject* wrapper = call.wrapper->object;
-  const source::Source* table =
-      pool.child(call.wrapper->source, SK::CacheTable, int64_t{cpython::is_typed_cache(wrapper)});
-  const source::Source* source = pool.child(table, SK::Value, key.key.get());
-  return cpython::is_bounded_cache(wrapper) ? pool.child(source, SK::CacheResult) : source;
+  const int64_t typed = cpython::is_typed_cache(call.wrapper->object);
+  return pool.child(pool.child(call.wrapper->source, SK::CacheTable, typed), SK::Value, key.key.get());
+}
+
+const source::Source* result_source(const Call& call, const Key& key) {
+  const source::Source* entry = entry_source(call, key);
+  const bool bounded = cpython::is_bounded_cache(call.wrapper->object);
+  return bounded ? call.trace.pool->child(entry, SK::CacheResult) : entry;
 }
 
 /// Earlier captures found the result there: the program empties the cache, and a fact about it would fail again.
@@ -206,6 +216,8 @@ void trace_alone(const Call& call) {
 /// The function is called here as the program would call it, at once: it was traced before, and nothing but its result
 /// tells that it ran. The program's own call, which is still to come, finds the result; so it is counted beforehand as
 /// one less. Not where what the segment wrote could be read, or the oldest entry would be pushed out before its time.
+/// A segment that ends there, since the function does more, is for calls that find nothing in the cache: what a process
+/// warns of once breaks no later graph.
 Value* take_miss(const Call& call, const Key& key) {
   Trace& trace = call.trace;
   PyObject* wrapper = call.wrapper->object;
@@ -214,11 +226,14 @@ Value* take_miss(const Call& call, const Key& key) {
   const Doings doings(trace);
   try {
     trace_alone(call);
+    if (doings.any()) cannot(Reason::CallSkipped, "a function with a cache, with effects");
   } catch (const value::UserError&) {
     if (!trace.contract.breaks) throw;
     cannot(Reason::CallSkipped, "a function with a cache, which raises");
+  } catch (const CannotCapture&) {
+    trace.refuses_without(entry_source(call, key));
+    throw;
   }
-  if (doings.any()) cannot(Reason::CallSkipped, "a function with a cache, with effects");
   if (!Owned<>::steal(PyObject_Call(wrapper, key.args.get(), key.keywords.get()))) protocol::raise_current(trace);
   if (counts(trace)) cpython::expect_cache_hit(wrapper);
   PyObject* found = nullptr;

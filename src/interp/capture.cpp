@@ -185,6 +185,40 @@ void note_floats(trace::Policy& policy, const std::unordered_set<size_t>& needed
   }
 }
 
+/// Facts under which the segment has to end where it does. Later attempts do not come to what showed them.
+struct Grounds {
+  std::shared_ptr<source::Pool> pool;  // of the facts
+  std::vector<guards::Fact> facts;
+};
+
+/// True if any segment that starts here can read it.
+bool is_readable(const source::Source* source) {
+  using source::Kind;
+  if (source->base) return source::place(source->kind) == source::Place::Child && is_readable(source->base);
+  if (source->kind == Kind::Pinned || source->kind == Kind::Module) return true;
+  const bool of_frame = source->kind == Kind::Local || source->kind == Kind::Stack || source->kind == Kind::Function;
+  return of_frame && source::frame_of(source->index) == 0;
+}
+
+Grounds grounds_of(const Trace& trace) {
+  const source::Source* absent = trace.refuses_without();
+  if (!absent || !is_readable(absent)) return {};
+  Grounds grounds{trace.pool, {{absent, guards::Kind::Absent, {}}}};
+  for (const guards::Fact& fact : trace.facts()) {
+    const guards::Operand operand = guards::operand(fact.kind);
+    if (operand == guards::Operand::Other || operand == guards::Operand::Spec) continue;
+    for (const source::Source* above = absent->base; above; above = above->base)
+      if (fact.source == above) grounds.facts.push_back(fact);
+  }
+  return grounds;
+}
+
+/// The facts, about sources of the pool.
+std::vector<guards::Fact> said_of(source::Pool& pool, std::vector<guards::Fact> facts) {
+  for (guards::Fact& fact : facts) fact.source = pool.same(fact.source);
+  return facts;
+}
+
 constexpr int kMostRuns = 3;  // of one capture, because sizes turned out to be numbers
 
 /// The last step at which the segment can end, if it must not come to what has just been tried.
@@ -208,6 +242,7 @@ bool comes_too_late(Reason reason) { return reason == Reason::OperatorMayRaise |
 std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile) {
   size_t stop_at = policy.stop_at;
   plan::Ending ending;
+  Grounds grounds;
   policy.fixed.clear();
   policy.late_hooks.clear();
   if (policy.general)
@@ -221,6 +256,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
     const bool raises = reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized;
     if (raises && !policy.contract.breaks && policy.contract.runs) return hand_over(start, attempt);
     if (ending.reason.empty()) ending = describe_ending(reason, start, attempt);
+    grounds = grounds_of(attempt.trace);
     if (reason.reason == Reason::Budget && policy.contract.breaks) return hand_over(start, attempt, ending);
     bool rebuilding = reason.reason == Reason::ReplayUnsupported;
     size_t step = last_step(attempt);
@@ -245,6 +281,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
         continue;
       }
       std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, *end);
+      if (!grounds.facts.empty()) segment->guards.require(said_of(*attempt.trace.pool, grounds.facts));
       attempt.check_generators();
       for (const source::Source* number : attempt.trace.specialized()) needed_floats.insert(number->path);
       for (const source::Source* number : attempt.trace.zeros()) needed_floats.erase(number->path);

@@ -59,6 +59,20 @@ bool is_hooked(const Edge& edge) {
           !accumulator->tensor_pre_hooks().empty() || accumulator->tensor_post_acc_grad_hooks() != nullptr);
 }
 
+/// Recording holds all gradients of a pass until its end. Where they are added to others that is memory which eager
+/// execution does not need: such calls wait for one without gradients, but no longer than this.
+constexpr size_t kMuch = 16 << 20;
+constexpr uint64_t kLongest = 64;
+
+bool adds_to_much(const std::vector<at::Tensor>& inputs) {
+  size_t bytes = 0;
+  for (const at::Tensor& input : inputs)
+    if (input.requires_grad() && input.is_leaf())
+      if (const at::Tensor& gradient = input.unsafeGetTensorImpl()->grad(); gradient.defined())
+        bytes += gradient.nbytes();
+  return bytes > kMuch;
+}
+
 at::Tensor random_state() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   std::lock_guard<std::mutex> lock(generator.mutex());
@@ -99,7 +113,8 @@ std::optional<Training::Way> Training::way(const std::vector<at::Tensor>& inputs
   Way way;
   way.plan = plan();
   // Until there is a backward some calls may have to wait for theirs: fewer and fewer of them are tried.
-  if (!way.plan && !std::has_single_bit(++starts_)) return std::nullopt;
+  if (!way.plan && ((waited_ < kLongest && adds_to_much(inputs) && ++waited_) || !std::has_single_bit(++starts_)))
+    return std::nullopt;
   const GilReleased released;  // edges are found under a lock of the tensor
   way.edges.reserve(inputs.size());
   bool differentiable = false;

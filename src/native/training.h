@@ -102,7 +102,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::vector<Written> written_;  // by input
   std::vector<bool> used_once_;   // by input
   std::atomic<bool> stopped_ = false;
-  std::atomic<uint64_t> starts_ = 0, replayed_ = 0;
+  std::atomic<uint64_t> starts_ = 0, waited_ = 0, replayed_ = 0;
   mutable std::mutex mutex_;
   std::shared_ptr<const Layout> layout_;      // never another once it is there
   std::shared_ptr<const Recorder> recorder_;  // of the first graph's forward

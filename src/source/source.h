@@ -76,6 +76,11 @@ class Pool {
   const Source* closure(const Source* base, int64_t index, PyObject* name) {
     return intern(Kind::Closure, base, name, index);
   }
+  /// The same path in this pool.
+  const Source* same(const Source* of_other) {
+    const Source* base = of_other->base ? same(of_other->base) : nullptr;
+    return intern(of_other->kind, base, of_other->key.get(), of_other->index);
+  }
   /// From now on the source is shown as a variable, as if the function that has it were the frame's.
   static void show_as(const Source* source, PyObject* name) { source->variable = share(name); }
   size_t size() const { return sources_.size(); }

@@ -283,6 +283,10 @@ class Capture {
     cannot(reason, detail);
   }
   size_t stops_at() const { return stop_at_; }
+  /// What cannot be captured here is so only while the source reads nothing: the program's own call puts something
+  /// there.
+  void refuses_without(const Source* source) { refuses_without_ = source; }
+  const Source* refuses_without() const { return refuses_without_; }
 
   /// Every value made from a real object with identity.
   template <class F>
@@ -348,6 +352,7 @@ class Capture {
   std::unordered_map<Value*, Value*> addresses_;
   std::vector<Owned<>> kept_;
   std::vector<guards::Fact> facts_;
+  const Source* refuses_without_ = nullptr;
   std::unordered_set<uint64_t> fact_keys_;
   std::unordered_map<uint64_t, PyObject*> lookups_;
   std::vector<value::Class*> written_classes_;  // or made

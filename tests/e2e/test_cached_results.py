@@ -4,6 +4,7 @@ the order of forgetting and the very objects that eager Python has."""
 import enum
 import functools
 import importlib.util
+import logging
 import math
 import shutil
 from collections.abc import Callable
@@ -454,3 +455,110 @@ def test_a_miss_behind_an_effect(reads: str, backend: str) -> None:
         counted = Counting()
         run(gramme.compile(program, backend=counted))
         assert counted.graphs == 1
+
+
+# ---- functions that do something the first time
+
+
+def saying(maxsize: int | None, said: list[str]) -> Callable[[torch.Tensor, str], torch.Tensor]:
+    @functools.lru_cache(maxsize)
+    def say(text: str) -> None:
+        said.append(text)
+        print(text)
+
+    def program(x: torch.Tensor, text: str) -> torch.Tensor:
+        y = x.sin()
+        say(text)
+        return y.cos()
+
+    program.clear = say.cache_clear  # type: ignore[attr-defined]
+    program.info = say.cache_info  # type: ignore[attr-defined]
+    return program
+
+
+@pytest.mark.parametrize(
+    ("maxsize", "texts"), [(None, "aaaabbaab"), (1, "abababaab"), (None, "aa-a-a-aa-a"), (1, "a-a-aa")]
+)
+def test_what_is_said_once(maxsize: int | None, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the order of eager's, whether the cache has it, has lost it or was emptied ("-")."""
+
+    def run(wrap: Callable[[Any], Any]) -> list[Any]:
+        said: list[str] = []
+        program: Any = saying(maxsize, said)
+        call, found = wrap(program), []
+        for text in texts:
+            if text == "-":
+                program.clear()
+                continue
+            found.append((call(x(), text).tolist(), list(said), program.info(), capsys.readouterr().out))
+        return found
+
+    expected = run(lambda f: f)
+    for backend in ("eager", "native"):
+        assert run(lambda f: gramme.compile(f, backend=backend)) == expected  # noqa: B023
+
+
+def test_what_is_said_once_breaks_no_later_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    counting = Counting()
+    call = gramme.compile(saying(None, []), backend=counting)
+    graphs = []
+    for _ in range(4):
+        call(x(), "once")
+        graphs.append(counting.graphs)
+    assert graphs == [2, 3, 3, 3]  # in two parts, then as one
+    assert capsys.readouterr().out == "once\n"
+
+
+PACKAGE = """
+import functools, logging, torch
+logger = logging.getLogger("said_once")
+
+@functools.lru_cache(None)
+def warning_once(self, text):
+    self.warning(text)
+
+logging.Logger.warning_once = warning_once
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+        self.kind = None
+    def loss(self, y):
+        if self.kind is None:
+            logger.warning_once(f"kind={self.kind} is not known")
+        return y.square().sum()
+    def forward(self, x):
+        return self.loss(self.layer(x).tanh())
+"""
+
+
+def test_a_librarys_logger_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "warns_once.py").write_text(PACKAGE)
+    spec = importlib.util.spec_from_file_location("warns_once", folder / "warns_once.py")
+    assert spec
+    assert spec.loader
+    package: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    try:
+        model, counting = package.Model(), Counting()
+        call, graphs = gramme.compile(model, backend=counting), []
+        for _ in range(4):
+            t = torch.randn(2, 4)
+            assert torch.equal(call(t), model.layer(t).tanh().square().sum())
+            graphs.append(counting.graphs)
+        assert graphs == [2, 3, 3, 3]
+        assert [record.getMessage() for record in caplog.records] == ["kind=None is not known"]
+        package.logger = logging.getLogger("another")
+        for _ in range(3):
+            call(torch.randn(2, 4))
+        assert [record.name for record in caplog.records] == ["said_once", "another"]
+        package.warning_once.cache_clear()
+        for _ in range(3):
+            call(torch.randn(2, 4))
+        assert [record.name for record in caplog.records] == ["said_once", "another", "another"]
+        assert gramme.statistics(call).plain_runs == 0
+    finally:
+        del package.logging.Logger.warning_once

@@ -41,6 +41,25 @@ def peak(call: Callable[..., Any], model: nn.Module, x: torch.Tensor, fresh: boo
     return found
 
 
+def large() -> tuple[nn.Module, torch.Tensor]:
+    """More than 16 MiB of gradients."""
+    return nn.Sequential(*(nn.Sequential(nn.Linear(1024, 1024), nn.GELU()) for _ in range(6))), torch.randn(4, 1024)
+
+
+def steps(call: Callable[..., Any], model: nn.Module, x: torch.Tensor) -> list[int]:
+    """Of each step, above what is held without gradients: they are dropped before the first and the sixth."""
+    found = []
+    for i in range(10):
+        if i % 5 == 0:
+            model.zero_grad()
+            before = memory.held()
+        memory.forget_peak()
+        call(x).sum().backward()
+        found.append(memory.peak() - before)
+    model.zero_grad()
+    return found
+
+
 def main() -> None:
     memory.count()
     torch.set_num_threads(1)
@@ -52,6 +71,9 @@ def main() -> None:
             "fresh" if fresh else "added": [peak(model, model, x, fresh), peak(compiled, model, x, fresh)]
             for fresh in (True, False)
         }
+    model, x = large()
+    compiled = gramme.compile(model, backend="native", options={"recorded_backward": True})
+    told["large"] = {"each step": [steps(model, model, x), steps(compiled, model, x)]}
     print(json.dumps(told))
 
 

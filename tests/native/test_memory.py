@@ -1,6 +1,6 @@
 """Peak memory is not above eager's, the recording call included, and nothing stays after a call but its outputs
-and, once, the numbers in the graph. Where the backward is recorded, too, a step takes a little more, and the one that
-is recorded may take half as much again.
+and, once, the numbers in the graph. Where the backward is recorded, too, a step takes at most 5 % more, the one that is
+recorded included.
 
 Measured at the allocator, in processes of their own (measure_memory.py).
 """
@@ -71,7 +71,11 @@ def test_models() -> None:
 
 
 def test_recorded_training() -> None:
-    for name, found in measured(script="measure_training").items():
+    told = measured(script="measure_training")
+    eager, recorded = told.pop("large")["each step"]
+    # Recorded is the sixth, which has no gradients yet: it holds its own to the end, as eager does.
+    assert all(step <= 1.05 * eagerly for eagerly, step in zip(eager, recorded, strict=True)), (eager, recorded)
+    assert all(step < eagerly for eagerly, step in zip(eager[6:], recorded[6:], strict=True)), (eager, recorded)
+    for name, found in told.items():
         for gradients, (eager, recorded) in found.items():
-            allowed = 1.05 if gradients == "fresh" else 1.2
-            assert recorded <= allowed * eager, (name, gradients, eager, recorded)
+            assert recorded <= 1.05 * eager, (name, gradients, eager, recorded)

@@ -76,6 +76,10 @@ class Pool {
   const Source* closure(const Source* base, int64_t index, PyObject* name) {
     return intern(Kind::Closure, base, name, index);
   }
+  /// What another pool's source is in this one: on another base, with another key perhaps.
+  const Source* like(const Source& other, const Source* base, PyObject* key) {
+    return intern(other.kind, base, key, other.index);
+  }
   /// From now on the source is shown as a variable, as if the function that has it were the frame's.
   static void show_as(const Source* source, PyObject* name) { source->variable = share(name); }
   size_t size() const { return sources_.size(); }

@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "builtins": _TRACING,
     "hop": _TRACING,
     "interp": _TRACING,
-    "portable": {"base", "torch", "cpython", "source", "meta", "shape", "aten", "guards", "plan"},
+    "portable": {"base", "torch", "cpython", "source", "meta", "shape", "aten", "guards", "plan", "graph"},
     "runtime": {"base", "torch", "opcode", "bytecode", "cpython", "aten", "plan", "source"},
     "backend": {"base", "torch", "graph", "guards", "meta", "shape", "source", "plan", "aten", "value", "trace"},
     "native": {"base", "torch", "graph", "meta", "shape", "aten"},

@@ -62,6 +62,17 @@ class Listener(Protocol):
 
         """
 
+    def shared(self, *, code: types.CodeType, line: int, compile_id: Id, row: dict[str, Any], **recorded: Any) -> None:
+        """A segment that another entry of equal code captured is taken in the place of a capture.
+
+        Args:
+            code, line: where it begins.
+            compile_id: of the capture that made it.
+            row: the segment as this entry has it, as Segment.from_row takes it.
+            recorded: what only recordings are told: number, start.
+
+        """
+
     def failed(
         self, *, code: types.CodeType, line: int, compile_id: Id, elapsed: float, error: BaseException, **_: Any
     ) -> None:

@@ -288,6 +288,8 @@ def explain(
 ) -> Callable[..., Explanation]:
     """Captures one call of a function and returns its segments, graphs, guards and graph breaks.
 
+    It captures for itself, since it shows the graphs: also what another compiled function of equal code has captured.
+
     Args:
         function: what compile takes.
         fullgraph: as of compile. A number read from a tensor stays in the graph then, and does not break it; what

@@ -13,7 +13,16 @@ import torch
 
 from ._torch import names
 
-__all__ = ["FramePlace", "callers_of", "frame_text", "frames_of", "is_programs", "is_shown", "last_frame"]
+__all__ = [
+    "FramePlace",
+    "callers_of",
+    "frame_text",
+    "frames_of",
+    "is_programs",
+    "is_shown",
+    "last_frame",
+    "shown_place",
+]
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _GRAMME = os.path.dirname(__file__) + os.sep
@@ -56,6 +65,14 @@ def is_programs(file: str) -> bool:
     """Whether the file is the program's own or a library's: not torch's, nor of the standard library."""
     standard = file.startswith(_STANDARD) and not file.startswith(_LIBRARIES)
     return is_shown(file) and not standard and not file.startswith((_TORCH, "<frozen "))
+
+
+def shown_place(code: types.CodeType, line: int, first: object) -> tuple[types.CodeType, int]:
+    """Where a segment begins: in the program's own forward, if torch.nn's functions around it are captured."""
+    if is_shown(code.co_filename) or not isinstance(first, torch.nn.Module):
+        return code, line or code.co_firstlineno
+    forward: types.CodeType = getattr(type(first).forward, "__code__", code)
+    return forward, forward.co_firstlineno
 
 
 def frame_text(code: types.CodeType, line: int, column: int, end_line: int, end_column: int) -> str:

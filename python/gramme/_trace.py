@@ -20,14 +20,14 @@ from . import _C
 from ._context import compile_id_of, context_of
 from ._explain import Segment
 from ._logging import break_text, examples_on
-from ._stack import callers_of, is_shown
+from ._stack import callers_of, shown_place
 from ._torch.names import CompileContext, compile_context, intern_string, trace_structured
 from ._words import Change, in_words
 
 if TYPE_CHECKING:
     from ._events import BreakRow, Id, Missed, Told
 
-__all__ = ["captured", "failed", "graph", "limit", "recompiling"]
+__all__ = ["captured", "failed", "graph", "limit", "recompiling", "shared"]
 
 
 _COUNTS = ("graph_op_count", "graph_node_count", "graph_input_count")
@@ -122,6 +122,14 @@ def captured(
     )
 
 
+def shared(*, code: types.CodeType, line: int, compile_id: Id, first: object = None, **_: Any) -> None:
+    """Another compiled function takes the segment of the capture: where it stands, the innermost frame first."""
+    places = [shown_place(code, line, first), *callers_of(code)]
+    text = "\n".join(f"{at.co_filename}:{number} in {at.co_qualname}" for at, number in places)
+    with _under(compile_id):
+        _artifact("gramme_segment_shared", "string", text)
+
+
 def limit(
     *, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: Told, first: object = None, **_: Any
 ) -> None:
@@ -175,20 +183,12 @@ def _start(compile_id: Id, code: types.CodeType, line: int, first: object) -> _O
     """The capture's first entry, once: where the program stands."""
     if compile_id in _open:
         return _open[compile_id]
-    opened = _Open(*_shown(code, line, first))
+    opened = _Open(*shown_place(code, line, first))
     stack = [*reversed(callers_of(code)), (opened.code, opened.line)]
     with _under(compile_id):
         trace_structured("dynamo_start", lambda: {"stack": [_frame(*place) for place in stack]})
     _open[compile_id] = opened
     return opened
-
-
-def _shown(code: types.CodeType, line: int, first: object) -> tuple[types.CodeType, int]:
-    """Where a capture begins: in the program's own forward, if torch.nn's functions around it are captured."""
-    if is_shown(code.co_filename) or not isinstance(first, torch.nn.Module):
-        return code, line or code.co_firstlineno
-    forward: types.CodeType = getattr(type(first).forward, "__code__", code)
-    return forward, forward.co_firstlineno
 
 
 def _frame(code: types.CodeType, line: int) -> dict[str, Any]:

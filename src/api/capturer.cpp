@@ -171,13 +171,16 @@ void refuse_break(const plan::Segment& segment) {
 }  // namespace
 
 bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std::vector<Owned<>>& inputs,
-                       plan::Segment& segment, Report& report) const {
+                       plan::Segment& segment, const runtime::FrameView& frame, Report& report) const {
   if (fullgraph() && segment.exit.kind == plan::ExitKind::Concrete) return true;
   const bool native = is_native(compiler);
   Owned<> module;
+  std::unique_ptr<graph::Kept> anew;
+  if (rebinds) [[unlikely]]
+    anew = rebound(trace.scope().graph(), inputs, segment, frame);
+  const graph::Graph& graph = anew ? anew->graph() : trace.scope().graph();
   const bool bodies = trace.scope().root().has_bodies();
-  if (!native || bodies || options_.keep_graphs || report.shows_graphs())
-    module = backend::to_fx(trace.scope().graph(), inputs);
+  if (!native || bodies || options_.keep_graphs || report.shows_graphs()) module = backend::to_fx(graph, inputs);
   if (options_.keep_graphs) segment.graph_module = module;
   judge_effects(trace);
   segment.compile_id = report.id();
@@ -186,7 +189,7 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
   if (options_.keep_graphs) keep_examples(module, captured.object());
   if (native) {
     if (bodies) module = take(PyObject_CallOneArg(imported("gramme._higher_order", "as_they_are").get(), module.get()));
-    segment.compiled = native::make_executor(native::from_graph(trace.scope().graph(), module.get()),
+    segment.compiled = native::make_executor(native::from_graph(graph, module.get()),
                                              {native::Trust::Guarded, caches_memory(compiler), backward_of(compiler)});
     segment.call = native::call_graph;
     report.compiled(segment.operations);
@@ -194,7 +197,7 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
   }
   backend::Compiled compiled = backend::compile(compiler, module, inputs, captured.object(), fullgraph());
   for (int i = 0; compiled.state == backend::Compiled::Again && i < kMostRestarts; ++i) {
-    module = backend::to_fx(trace.scope().graph(), inputs);
+    module = backend::to_fx(graph, inputs);
     compiled = backend::compile(compiler, module, inputs, captured.object(), fullgraph());
   }
   if (compiled.state == backend::Compiled::Again || compiled.state == backend::Compiled::Plain) return false;
@@ -331,7 +334,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
     report.failed();
     throw;
   }
-  if (segment && asked == meta::asked_program) segment->terms = options_.terms;
+  if (segment && asked == meta::asked_program) segment->terms = frame.terms;
   report.captured(segment.get());
   compilation.finish();
   if (frame.offset == 0) warn_of_settings();
@@ -355,7 +358,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
     rehearsal = take(PyObject_CallNoArgs(imported("gramme._policy", "rehearsal").get()));
   PyObject* const compiler = rehearsal ? rehearsal.get() : options_.backend.get();
   auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
-    return this->compile(compiler, trace, inputs, segment, report);
+    return this->compile(compiler, trace, inputs, segment, frame, report);
   };
   std::unique_ptr<plan::Segment> segment;
   try {
@@ -382,7 +385,7 @@ uint64_t Capturer::terms() {
 
 void Capturer::taken(const runtime::FrameView& frame, plan::Segment& segment) {
   learn(point_of(frame)->policy, segment);
-  if (listener()) segment.recorded = runtime::Recording::give_number();
+  if (has_listeners()) tell_shared(frame, segment);
 }
 
 /// A function that is made anew for each call fails a guard on its identity. Later captures guard its code instead.

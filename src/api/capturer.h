@@ -61,7 +61,7 @@ class Capturer final : public runtime::Capturer {
  private:
   /// Gets the backend to compile the trace's graph.
   bool compile(PyObject* compiler, const trace::Trace& trace, const std::vector<Owned<>>& inputs,
-               plan::Segment& segment, Report& report) const;
+               plan::Segment& segment, const runtime::FrameView& frame, Report& report) const;
   struct Point {
     trace::Policy policy;
     CompileIds ids;

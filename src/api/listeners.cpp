@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "api/describe.h"
 #include "api/recording.h"
 #include "api/report.h"
 #include "base/imported.h"
@@ -78,6 +79,19 @@ void tell_recompile(const runtime::FrameView& frame, const std::vector<runtime::
     nb::dict event = place(frame, id);
     event["reasons"] = reasons;
     tell("recompiling", event);
+  });
+}
+
+void tell_shared(const runtime::FrameView& frame, plan::Segment& segment) {
+  apart_or_throw([&] {
+    nb::dict event = place(frame, segment.compile_id);
+    if (listener()) {
+      segment.recorded = runtime::Recording::give_number();
+      event["start"] = seconds_recorded();
+    }
+    event["number"] = segment.recorded;
+    event["row"] = describe(frame.code, segment);
+    tell("shared", event);
   });
 }
 

@@ -21,6 +21,8 @@ nanobind::tuple as_tuple(const plan::CompileId& id);
 /// Why none of the segments there could be used; a capture follows, which will be called so.
 void tell_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
                     const plan::CompileId& id);
+/// A segment of another entry is taken in the place of a capture; a recording numbers it.
+void tell_shared(const runtime::FrameView& frame, plan::Segment& segment);
 /// A resume point was captured as often as it may.
 void tell_limit(const runtime::FrameView& frame, int limit, const Mismatch& reason, const plan::CompileId& id);
 

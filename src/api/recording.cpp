@@ -139,6 +139,8 @@ nb::dict stop_recording(size_t bins) {
 
 PyObject* listener() { return open() ? open()->recording.listener() : nullptr; }
 
+double seconds_recorded() { return Clock(*open()).seconds(); }
+
 void RecordedCapture::comes_to(PyCodeObject* code, int line, int depth) {
   constexpr size_t kMost = 1 << 16;
   if (lines_.size() < kMost) lines_.push_back({Owned<PyCodeObject>::share(code), line, depth});

@@ -16,6 +16,9 @@ void bind_recording(nanobind::module_& m);
 /// The recording under way as a listener, or null.
 PyObject* listener();
 
+/// Since the recording under way began.
+double seconds_recorded();
+
 /// One capture as the listener hears of it.
 class RecordedCapture {
  public:

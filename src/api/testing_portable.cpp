@@ -3,7 +3,8 @@
 //   digest(code), encode(object), decode(bytes)
 //   inventory(entry)              # of each segment: rows of (place, kind of reference, text, why it is not portable,
 //                                 # the object)
-//   rebind(True)                  # each new segment is made anew from its description and the call
+//   rebind(True)                  # each new segment, and its graph, is made anew from its description and the call
+//   rebind(True, look=function)   # ... and the function sees the torch.fx modules of both graphs
 //   rebind(True, rows)            # ... from those descriptions, of another process, one after the other
 //   rebound()                     # what that came to since it was asked last: "rows" are the descriptions, plain data
 #include <nanobind/nanobind.h>
@@ -13,6 +14,8 @@
 #include "api/describe.h"
 #include "api/rebinding.h"
 #include "api/testing.h"
+#include "backend/examples.h"
+#include "backend/fx.h"
 #include "native/executor.h"
 #include "portable/bind.h"
 #include "portable/bound.h"
@@ -36,10 +39,11 @@ using portable::ObjectRef;
 
 /// What rebound() met since a test asked.
 struct Met {
-  size_t segments = 0, objects = 0, kept = 0;
+  size_t segments = 0, graphs = 0, objects = 0, kept = 0;
   std::vector<std::string> wrong;
   std::vector<std::vector<ObjectRef>> refs;
   std::vector<std::vector<ObjectRef>> given;  // in the place of those
+  Owned<> look;  // called with (module, examples) of each graph as it was captured, and of the one made anew
 };
 Met& met() {
   static Met all;
@@ -169,9 +173,10 @@ ObjectRef from_python(nb::handle row) {
   return ref;
 }
 
-void rebind(bool on, nb::list rows) {
+void rebind(bool on, nb::list rows, nb::object look) {
   rebinds = on;
   met() = {};
+  if (!look.is_none()) met().look = share(look.ptr());
   for (nb::handle segment : rows) {
     std::vector<ObjectRef>& refs = met().given.emplace_back();
     for (nb::handle ref : segment) refs.push_back(from_python(ref));
@@ -181,6 +186,7 @@ void rebind(bool on, nb::list rows) {
 nb::dict take_met() {
   nb::dict result;
   result["segments"] = met().segments;
+  result["graphs"] = met().graphs;
   result["objects"] = met().objects;
   result["kept"] = met().kept;
   result["wrong"] = met().wrong;
@@ -191,33 +197,34 @@ nb::dict take_met() {
     rows.append(segment);
   }
   result["rows"] = rows;
-  met() = {.given = std::move(met().given)};
+  met() = {.given = std::move(met().given), .look = std::move(met().look)};
   return result;
 }
 
 }  // namespace
 
-std::unique_ptr<plan::Segment> rebound(std::unique_ptr<plan::Segment> segment, const runtime::FrameView& frame) {
-  portable::Naming naming;
-  std::vector<plan::Roots> callers;
-  std::vector<portable::Described> described = portable::describe(*segment, frame.code, naming);
+namespace {
+
+/// What descriptions lead to from the frame's call, a null standing for what is not portable. In their place come those
+/// of another process, if there are any; false if they are of something else.
+bool find_all(std::vector<portable::Described> described, const source::Pool& pool, const runtime::FrameView& frame,
+              std::vector<Owned<>>& objects) {
   if (!met().given.empty()) {
     std::vector<ObjectRef> given = std::move(met().given.front());
     met().given.erase(met().given.begin());
     if (given.size() != described.size()) {
-      met().wrong.push_back("a segment of " + std::to_string(described.size()) + " objects, described with " +
+      met().wrong.push_back("a segment or graph of " + std::to_string(described.size()) + " objects, described with " +
                             std::to_string(given.size()));
-      return segment;
+      return false;
     }
     for (size_t i = 0; i < given.size(); ++i) described[i].ref = std::move(given[i]);
   }
   std::vector<ObjectRef>& refs = met().refs.emplace_back();
   for (const portable::Described& each : described) refs.push_back(each.ref);
+  std::vector<plan::Roots> callers;
   const plan::Roots roots = roots_of(frame, callers);
-  portable::Finder finder(*segment->guards.description().pool, roots);
-  std::vector<Owned<>> objects;
+  portable::Finder finder(pool, roots);
   std::unordered_map<PyObject*, Owned<>> found;  // what was one object stays one
-  ++met().segments;
   for (const auto& [place, object, ref] : described) {
     ++met().objects;
     if (!ref.is_portable()) {
@@ -228,13 +235,46 @@ std::unique_ptr<plan::Segment> rebound(std::unique_ptr<plan::Segment> segment, c
     Owned<>& other = found[object];
     if (!other) {
       other = finder.find(ref);
-      if (other && !is_the_one(ref, object, other.get()))
-        met().wrong.push_back(ref.print(*segment->guards.description().pool) + " is another object");
+      if (other && !is_the_one(ref, object, other.get())) met().wrong.push_back(ref.print(pool) + " is another object");
     }
     objects.push_back(other);
   }
   for (std::string& line : finder.missing) met().wrong.push_back(std::move(line));
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<plan::Segment> rebound(std::unique_ptr<plan::Segment> segment, const runtime::FrameView& frame) {
+  portable::Naming naming;
+  std::vector<Owned<>> objects;
+  const source::Pool& pool = *segment->guards.description().pool;
+  ++met().segments;
+  if (!find_all(portable::describe(*segment, frame.code, naming), pool, frame, objects)) return segment;
   return portable::with_objects(std::move(segment), objects);
+}
+
+std::unique_ptr<graph::Kept> rebound(const graph::Graph& graph, const std::vector<Owned<>>& inputs,
+                                     const plan::Segment& segment, const runtime::FrameView& frame) {
+  portable::Naming naming;
+  auto kept = std::make_unique<graph::Kept>(graph, [](PyObject* object) { return share(object); });
+  std::vector<Owned<>> objects;
+  const source::Pool& pool = *segment.guards.description().pool;
+  ++met().graphs;
+  find_all(portable::describe(*kept, segment, frame.code, naming), pool, frame, objects);
+  size_t at = 0;
+  auto anew = std::make_unique<graph::Kept>(kept->graph(), [&](PyObject* object) {
+    const Owned<> found = at < objects.size() ? objects[at] : Owned<>();
+    ++at;
+    return found ? found : share(object);
+  });
+  if (met().look) {
+    const nb::object before = nb::cast(backend::Examples(graph)), after = nb::cast(backend::Examples(anew->graph()));
+    take(PyObject_CallFunctionObjArgs(met().look.get(), backend::to_fx(graph, inputs).get(), before.ptr(),
+                                      backend::to_fx(anew->graph(), inputs).get(), after.ptr(), nullptr));
+  }
+  if (graph.print() != anew->graph().print()) met().wrong.push_back("a graph that prints as another");
+  return anew;
 }
 
 void bind_portable_testing(nb::module_& module) {
@@ -244,7 +284,7 @@ void bind_portable_testing(nb::module_& module) {
   m.def("encode", encode, "object"_a.none());
   m.def("decode", decode, "bytes"_a);
   m.def("inventory", inventory, "entry"_a);
-  m.def("rebind", rebind, "on"_a, "rows"_a = nb::list());
+  m.def("rebind", rebind, "on"_a, "rows"_a = nb::list(), "look"_a = nb::none());
   m.def("rebound", take_met);
   m.def("reasons", [] {
     nb::dict reasons;

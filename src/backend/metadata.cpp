@@ -151,13 +151,12 @@ const Metadata::Modules& Metadata::modules(const ModuleCall* call) {
   }
   Modules made;
   made.stack = take(call->caller ? PyDict_Copy(modules(call->caller).stack.get()) : PyDict_New());
-  std::string key = std::to_string(reinterpret_cast<uintptr_t>(call->module));
+  std::string key = std::to_string(call->identity);
   if (call->earlier) key += "@" + std::to_string(call->earlier);
-  auto* type = Py_TYPE(call->module);
-  auto* cls = reinterpret_cast<PyObject*>(type);
+  auto* cls = reinterpret_cast<PyObject*>(call->type);
   Owned<> entry = take(PyTuple_Pack(2, text(path(call->path)).get(), cls));
   check(PyDict_SetItem(made.stack.get(), text(key).get(), entry.get()));
-  if (is_filed_under(type)) made.source_class = share(cls);
+  if (is_filed_under(call->type)) made.source_class = share(cls);
   return modules_.emplace(call, std::move(made)).first->second;
 }
 

@@ -147,7 +147,8 @@ void Graph::name_last(const Node* node) {
 
 const ModuleCall* Graph::enter(PyObject* module, const source::Source* path) {
   const ModuleCall* before = module_;
-  module_ = arena_.make<ModuleCall>(module, path, root().calls_by_path_[path]++, before);
+  module_ = arena_.make<ModuleCall>(reinterpret_cast<uintptr_t>(module), Py_TYPE(module), path,
+                                    root().calls_by_path_[path]++, before);
   return before;
 }
 

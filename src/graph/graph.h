@@ -30,7 +30,8 @@ struct Position {
 
 /// A torch.nn.Module that the program calls, and the call around it; a tree shared by all nodes.
 struct ModuleCall {
-  PyObject* module;  // the program's own, alive as long as the capture
+  uintptr_t identity;  // tells it from other modules
+  PyTypeObject* type;  // alive as long as the capture
   const source::Source* path;
   uint32_t earlier;          // calls by the same path before this one
   const ModuleCall* caller;  // null outside any other
@@ -157,6 +158,7 @@ class Graph {
   Graph& root() { return around_ ? around_->root() : *this; }
   void give_name(Graph* body);
   void share_bodies_of(Graph& graph, std::vector<Graph*>& known);
+  friend class Copier;  // kept.cpp: a new member has to be copied there
 
   Arena& arena_;
   Graph* around_ = nullptr;

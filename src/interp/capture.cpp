@@ -71,7 +71,7 @@ std::string text_of(PyObject* text) {
 std::string module_path(const Start& start, const graph::ModuleCall& call) {
   const std::string path = call.path->print();
   if (path.find("list(") == path.npos) return path;
-  const std::string found = path_from_frames(start, call.module);
+  const std::string found = path_from_frames(start, call.identity);
   return found.empty() ? path : found;
 }
 

@@ -14,11 +14,11 @@ constexpr size_t kMostLookedAt = 20000;
 /// Goes through a tree of modules.
 class Search {
  public:
-  explicit Search(PyObject* wanted) : wanted_(wanted) {}
+  explicit Search(uintptr_t wanted) : wanted_(wanted) {}
 
   /// Appends the path of the wanted module from this one.
   bool below(PyObject* module, std::string& path) {
-    if (module == wanted_) return true;
+    if (reinterpret_cast<uintptr_t>(module) == wanted_) return true;
     if (seen_.size() > kMostLookedAt || !seen_.insert(module).second || !is_module(module)) return false;
     const Owned<> dict = take(PyObject_GenericGetDict(module, nullptr));
     PyObject* const parts = PyDict_GetItemWithError(dict.get(), of_torch::attribute(of_torch::Submodules));
@@ -41,7 +41,7 @@ class Search {
     return PyType_IsSubtype(Py_TYPE(object), module);
   }
 
-  PyObject* wanted_;
+  uintptr_t wanted_;  // an address
   std::unordered_set<PyObject*> seen_;
 };
 
@@ -57,7 +57,7 @@ bool find(Search& search, PyCodeObject* code, PyObject* const* locals, std::stri
 
 }  // namespace
 
-std::string path_from_frames(const Start& start, PyObject* module) {
+std::string path_from_frames(const Start& start, uintptr_t module) {
   Search search(module);
   std::string path;
   for (auto caller = start.callers.rbegin(); caller != start.callers.rend(); ++caller)

@@ -91,21 +91,6 @@ class Next {
   size_t at_ = 0;
 };
 
-/// The same source, with another key, in another pool.
-const source::Source* add_source(source::Pool& pool, const source::Source& like, const source::Source* base,
-                                 PyObject* key) {
-  using Kind = source::Kind;
-  const int frame = source::frame_of(like.index), index = source::within_frame(like.index);
-  if (like.kind == Kind::Local) return pool.local(index, key, frame);
-  if (like.kind == Kind::Stack) return pool.stack(index, frame);
-  if (like.kind == Kind::Function) return pool.function(frame);
-  if (like.kind == Kind::Exception) return pool.exception(like.index != 0);
-  if (like.kind == Kind::Module) return pool.module(key);
-  if (like.kind == Kind::Pinned) return pool.pinned(key);
-  if (like.kind == Kind::Closure) return pool.closure(base, like.index, key);
-  return key ? pool.child(base, like.kind, key) : pool.child(base, like.kind, like.index);
-}
-
 /// A description in a pool of its own.
 plan::GuardDescription with_objects(const plan::GuardDescription& from, Next& next) {
   plan::GuardDescription made = from;
@@ -116,7 +101,7 @@ plan::GuardDescription with_objects(const plan::GuardDescription& from, Next& ne
     source::Source like = *from.pool->at(i);
     visit(like, next);
     const source::Source* base = like.base ? sources[like.base->id] : nullptr;
-    sources.push_back(add_source(*made.pool, like, base, like.key.get()));
+    sources.push_back(made.pool->like(like, base, like.key.get()));
     if (like.variable) source::Pool::show_as(sources.back(), like.variable.get());
   }
   auto move = [&](const source::Source*& source) {

@@ -195,6 +195,17 @@ std::vector<Described> describe(const plan::Segment& segment, PyCodeObject* code
   return all;
 }
 
+std::vector<Described> describe(const graph::Kept& graph, const plan::Segment& segment, PyCodeObject* code,
+                                Naming& naming) {
+  Describer describer(segment, code, naming);
+  for (const Owned<>& object : graph.objects())
+    if (PyType_Check(object.get())) naming.find(object.get());
+  std::vector<Described> all;
+  for (const Owned<>& object : graph.objects())
+    all.push_back({Place::Graph, object.get(), describer.describe(Place::Graph, object.get())});
+  return all;
+}
+
 std::vector<std::string> why_not_portable(const plan::Segment& segment, const std::vector<Described>& described) {
   std::vector<std::string> reasons;
   for (const auto& [place, object, ref] : described) {

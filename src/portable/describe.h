@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/kept.h"
 #include "plan/segment.h"
 #include "portable/object_ref.h"
 #include "portable/visit.h"
@@ -53,6 +54,10 @@ struct Described {
 
 /// All of a segment, in the order of visit().
 std::vector<Described> describe(const plan::Segment& segment, PyCodeObject* code, Naming& naming);
+
+/// The same of a graph that the segment stands for: what graph::Kept asks for, in that order.
+std::vector<Described> describe(const graph::Kept& graph, const plan::Segment& segment, PyCodeObject* code,
+                                Naming& naming);
 
 /// Why not each object can be found again; empty if they can. What the backend made does not count.
 std::vector<std::string> why_not_portable(const plan::Segment& segment, const std::vector<Described>& described);

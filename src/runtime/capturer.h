@@ -34,6 +34,7 @@ struct FrameView {
   std::vector<WaitingView> callers = {};  // the nearest first: a segment may return into them
   bool iterates = true;                   // and may take items of iterators from before
   bool rehearses = false;                 // aot_eager gets the graph in place of the compiler
+  uint64_t terms = 0;                     // of the segment that a capture makes, unless no other entry may have it
 };
 
 /// A segment that could not be used, and why.
@@ -48,7 +49,6 @@ class Capturer {
   virtual ~Capturer() = default;
   /// Captures the segment that starts at the frame's resume point and compiles its graph; nothing observable happens.
   /// Null: run this frame plainly from here on. Throws PythonError (a CaptureError under fullgraph, a failing backend).
-  /// Its terms are 0 if no other entry may have it.
   virtual std::unique_ptr<plan::Segment> capture(const FrameView& frame) = 0;
   /// Not while captures are switched off: what no segment serves runs plainly.
   virtual bool may_capture() const { return true; }

@@ -152,6 +152,7 @@ SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
     trial.begin(mine);
     if (!trial.check(now, dropped)) continue;
     family_->count(&Counters::shared);
+    mine->number = family_->counters.captures + family_->counters.shared;
     FrameView frame = view();
     family_->capturer().taken(frame, *mine);
     return mine;
@@ -162,16 +163,18 @@ SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
 
 SegmentPtr Chain::make_segment(ResumePoint& point, uint64_t terms) {
   family_->count(&Counters::captures);
+  const uint64_t number = family_->counters.captures + family_->counters.shared;
   CaptureScope scope(point);
   tell_reasons(point);
   FrameView frame = view();
   if (!point.returns) frame.callers.clear();
   frame.iterates = point.iterates;
+  frame.terms = terms;
   frame.rehearses = stance == Stance::AotEagerThenCompile && !std::exchange(point.looked_at, true);
   SegmentPtr segment = family_->capturer().capture(frame);
   if (!segment) return segment;
   check_exit(*segment, code());
-  if (segment->terms) segment->terms = terms;
+  segment->number = number;
   return segment;
 }
 
@@ -182,9 +185,7 @@ Chain::Turn Chain::capture(ResumePoint& point) {
     if (!may_capture(point)) return Turn::Evaluate;
     const uint64_t terms = stance == Stance::Default ? family_->capturer().terms() : 0;
     if (terms) segment = take_shared(point, terms);
-    const uint64_t number = family_->counters.captures + family_->counters.shared + (segment ? 0 : 1);
     if (!segment) segment = make_segment(point, terms);
-    if (segment) segment->number = number;
   } catch (const PythonError&) {
     return raise_or_abandon();
   } catch (const std::exception& error) {

@@ -76,10 +76,13 @@ class Pool {
   const Source* closure(const Source* base, int64_t index, PyObject* name) {
     return intern(Kind::Closure, base, name, index);
   }
+  /// What another pool's source is in this one: on another base, with another key perhaps.
+  const Source* like(const Source& other, const Source* base, PyObject* key) {
+    return intern(other.kind, base, key, other.index);
+  }
   /// The same path in this pool.
   const Source* same(const Source* of_other) {
-    const Source* base = of_other->base ? same(of_other->base) : nullptr;
-    return intern(of_other->kind, base, of_other->key.get(), of_other->index);
+    return like(*of_other, of_other->base ? same(of_other->base) : nullptr, of_other->key.get());
   }
   /// From now on the source is shown as a variable, as if the function that has it were the frame's.
   static void show_as(const Source* source, PyObject* name) { source->variable = share(name); }

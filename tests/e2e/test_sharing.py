@@ -1,18 +1,24 @@
 """One capture serves all entries of equal code: what another entry has captured is taken where its guards hold."""
 
+import contextlib
 import copy
 import gc
 import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gramme
 import pytest
 import torch
 from gramme import _C
+from gramme._report.page import totals_of
+from gramme._report.recorder import Recorder
 from torch import nn
+from torch._higher_order_ops.while_loop import while_loop
+from torch.utils.checkpoint import checkpoint
 
 from e2e.front import GRAMME
 
@@ -90,6 +96,27 @@ def test_blocks_of_a_model_are_captured_once_a_kind() -> None:
     assert totals(*entries) == (3, 9)  # what the first one gets needs no gradient
 
 
+@pytest.mark.parametrize(
+    ("needs_grad", "mode", "kinds"),
+    [
+        (True, contextlib.nullcontext, 2),  # what the first block gets needs no gradient, what the others get does
+        (True, torch.no_grad, 1),
+        (False, contextlib.nullcontext, 1),
+    ],
+    ids=["training", "without gradients", "frozen"],
+)
+def test_twelve_equal_blocks_are_one_capture_a_kind(needs_grad: bool, mode: Callable[[], Any], kinds: int) -> None:
+    blocks = [Block().requires_grad_(needs_grad) for _ in range(12)]
+    expected = nn.Sequential(*blocks)(X)
+    entries = [compiled(block) for block in blocks]
+    for _ in range(3):
+        with mode():
+            same(nn.Sequential(*entries)(X), expected)
+    assert totals(*entries) == (kinds, 12 - kinds)
+    hits = [gramme.statistics(entry).hits for entry in entries]
+    assert hits == [2 + (entry in entries[kinds:]) for entry in entries]
+
+
 def test_gradients_are_those_of_the_instance() -> None:
     blocks = [Block() for _ in range(3)]
     twins = copy.deepcopy(blocks)
@@ -164,6 +191,58 @@ def test_segments_behind_a_break_are_shared(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "one\none\ntwo\n"
     first, second, _ = map(gramme.statistics, entries)
     assert (first.captures, second.captures) == (second.shared, 0)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> Any:
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        return grads[0] * 2 + ctx.saved_tensors[0]
+
+
+@torch.compiler.nested_compile_region  # type: ignore[untyped-decorator]
+def region(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
+class Calling(nn.Module):
+    def __init__(self, how: Callable[[Any, torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.inner, self.how = nn.Linear(4, 4), how
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.how(self.inner, x)
+
+
+TAKES_FUNCTIONS: dict[str, Callable[[Any, torch.Tensor], Any]] = {
+    "cond": lambda inner, x: torch.cond(x.sum() > 0, lambda y: inner(y), lambda y: inner(y) * 2, (x,)),
+    "map": lambda inner, x: torch._higher_order_ops.map(lambda row: inner(row).sin(), x),
+    "while_loop": lambda inner, x: while_loop(
+        lambda i, y: i < 3, lambda i, y: (i + 1, y + 1), (torch.tensor(0), inner(x).detach())
+    )[1],
+    "checkpoint": lambda inner, x: checkpoint(lambda y: inner(y).relu(), x, use_reentrant=False),
+    "autograd.Function": lambda inner, x: Doubled.apply(inner(x)),
+    "vmap": lambda inner, x: torch.vmap(lambda row: inner(row))(x),
+    "grad": lambda inner, x: torch.func.grad(lambda y: inner(y).sum())(x),
+    "nested_compile_region": lambda inner, x: region(inner(x)),
+}
+
+
+@pytest.mark.parametrize("backend", ["native", "eager", "aot_eager"])
+@pytest.mark.parametrize("operator", TAKES_FUNCTIONS)
+def test_captures_with_operators_that_take_functions_are_shared(operator: str, backend: str) -> None:
+    models = [Calling(TAKES_FUNCTIONS[operator]) for _ in range(3)]
+    entries = [compiled(model, backend=backend) for model in models]
+    for model, entry in zip(models, entries, strict=True):
+        for _ in range(2):
+            assert torch.allclose(entry(X), model(X))
+    first, *others = [totals(entry) for entry in entries]
+    assert first == (1, 0)
+    assert others == [(0, 1), (0, 1)]
 
 
 def tie(block: Block) -> None:
@@ -504,10 +583,31 @@ def test_explain_captures_for_itself() -> None:
     assert [segment.operations > 0 for segment in gramme.explain(Block())(X).segments] == [True]
 
 
-def test_a_recording_shows_segments_that_were_taken() -> None:
-    first, second = compiled(Block()), compiled(Block())
-    first(X)
-    with gramme.record():
-        second(X)
-    assert totals(second) == (0, 1)
-    assert _C.segments(gramme._compile.entry_of(second))[0]["recorded"] >= 0
+def test_a_recording_shows_segments_that_were_taken(tmp_path: Path) -> None:
+    entries = [compiled(Block()) for _ in range(4)]
+    entries[0](X)
+    recorder = Recorder()
+    recorder.start()
+    try:
+        for _ in range(2):
+            for entry in entries[1:]:
+                entry(X)
+        compiled(Other())(X)
+    finally:
+        recorded = recorder.stop()
+    assert totals(*entries) == (1, 3)
+    shared = [capture for capture in recorded.captures if capture.shared]
+    assert [capture.runs.count for capture in shared] == [2, 2, 2]
+    assert [capture.segment.compile_id for capture in shared if capture.segment] == [compile_id(entries[0])] * 3
+    assert all(capture.begins and capture.begins[0] is Block.forward.__code__ for capture in shared)
+    captured = [capture for capture in recorded.captures if not capture.shared]
+    assert [capture.runs.count for capture in captured] == [1]
+    recorded.save(tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text()
+    assert ("segments taken from equal code", 3, "time") in totals_of(recorded)
+    assert page.count('<tr class="shared">') == 3
+
+
+def compile_id(entry: Any) -> str:
+    first: str = _C.segments(gramme._compile.entry_of(entry))[0]["compile_id"]
+    return first

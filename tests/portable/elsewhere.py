@@ -46,8 +46,8 @@ def bind(descriptions: Descriptions) -> dict[str, list[str]]:
         bound = str(observe(Compiled(program.function), program, plain=True))
         came_to = portable.rebound()
         wrong[program.name] = came_to["wrong"] + (["runs otherwise than eagerly"] if bound != eager else [])
-        if came_to["segments"] != len(descriptions[program.name]):
-            wrong[program.name].append(f"{len(descriptions[program.name])} segments, here {came_to['segments']}")
+        if came_to["segments"] + came_to["graphs"] != len(descriptions[program.name]):
+            wrong[program.name].append(f"{len(descriptions[program.name])} segments and graphs, here {came_to}")
     return wrong
 
 

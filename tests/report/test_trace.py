@@ -291,3 +291,18 @@ def test_pages_of_tlparse(tmp_path: Path) -> None:
     assert failures.count("RestartAnalysis") == 2
     assert "print" in failures
     assert "f32[3]" in next(pages.glob("*/dynamo_output_graph_*")).read_text()
+
+
+def test_a_segment_taken_from_another_entry_is_told_under_its_capture() -> None:
+    layers = [torch.nn.Linear(4, 4) for _ in range(3)]
+    entries = [gramme.compile(layer, backend="eager") for layer in layers]
+    with written() as first:
+        entries[0](X)
+    with written() as rest:
+        for entry in entries[1:]:
+            entry(X)
+    (captured,) = named(first, "compilation_metrics")
+    shared = [entry for entry in rest if entry.about.get("name") == "gramme_segment_shared"]
+    assert [entry.at for entry in shared] == [captured.at] * 2
+    assert not named(rest, *OF_CAPTURES)
+    assert f"{__file__}:" in shared[0].payload

@@ -127,18 +127,20 @@ def totals_of(recorded: Recorded) -> list[tuple[str, int, str]]:
     captures = recorded.captures
     segments = [c.segment for c in captures if c.segment is not None]
     runs = sum(c.runs.count for c in captures)
-    first = sum(1 for c in captures if c.runs.count and c.start >= 0)
+    first = sum(1 for c in captures if c.runs.count and c.start >= 0 and not c.shared)
     calls = list(recorded.tree.root.walk())
     breaks = sum(totals.count for call in calls for totals in call.real.values())
     rows = [
         ("graph", "", sum(1 for s in segments if s.operations), "captured"),
         ("operation", " in them", sum(s.operations for s in segments), "captured"),
         ("run", " from the cache", max(runs - first, 0), "captured"),
-        ("capture", "", sum(1 for c in captures if c.start >= 0), "time"),
+        ("capture", "", sum(1 for c in captures if c.start >= 0 and not c.shared), "time"),
         ("recompile", "", sum(1 for c in captures if c.is_recompile), "time"),
         ("break", " in all runs", breaks, "real"),
         ("run", " uncompiled", sum(call.plain.count for call in calls), "uncompiled"),
     ]
+    if shared := sum(1 for c in captures if c.shared):
+        rows.insert(4, ("segment", " taken from equal code", shared, "time"))
     return [(f"{what}{'s' * (number != 1)}{more}", number, kind) for what, more, number, kind in rows]
 
 
@@ -174,7 +176,7 @@ def _timeline(recorded: Recorded) -> dict[str, Any]:
     boxes = [
         (c, c.start / whole * 1000, max((c.seconds + c.backend_seconds) / whole * 1000, 1.5))
         for c in recorded.captures
-        if c.start >= 0
+        if c.start >= 0 and not c.shared
     ]
     ticks = [(i * 250, time_text(whole * i / 4) if i else "0") for i in range(5)]
     return {"bars": bars, "boxes": boxes, "ticks": ticks}
@@ -186,7 +188,7 @@ def _events(recorded: Recorded) -> list[tuple[Capture, str, str, str]]:
     for capture in recorded.captures:
         if capture.start < 0:
             continue
-        kind = "recompile" if capture.is_recompile else "capture"
+        kind = "shared" if capture.shared else "recompile" if capture.is_recompile else "capture"
         caller = words_of_place(capture.caller) if capture.caller else ""
         rows.append((capture, kind, words_of_place(capture.begins) if capture.begins else _title(capture), caller))
     return rows

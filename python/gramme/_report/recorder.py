@@ -11,7 +11,7 @@ import torch
 
 from .. import _C
 from .._explain import Segment
-from .._stack import FramePlace, callers_of, is_programs
+from .._stack import FramePlace, callers_of, is_programs, shown_place
 from .._words import Change
 from .graphs import Graph, graph_of
 from .places import Place, first_line, reworded
@@ -37,6 +37,7 @@ class Capture:
         path: the program's frames that were running, the outermost first.
         begins: the first line of the program that the segment stands for; None if it stands for none.
         start: seconds since the recording began; negative if it was captured before.
+        shared: it was no capture: another compiled function of equal code had the segment.
         seconds: what gramme took for it; backend_seconds: what the backend took, within.
         reasons: the guards that failed of the segments that were there, the last used first.
         graph: its graph, or None if it has no operations.
@@ -57,6 +58,7 @@ class Capture:
     runs: Totals = field(default_factory=Totals)
     bins: list[tuple[int, int, float]] = field(default_factory=list)
     tape: str = ""
+    shared: bool = False
 
     def operations(self) -> Counter[tuple[str, int]]:
         """How many of the graph's calls come from a line of the program, or from below it."""
@@ -211,6 +213,22 @@ class Recorder:
         capture.graph = graph if segment is not None and segment.operations else None
         self._captures[number] = capture
         self._lines.append((path, lines, number))
+
+    def shared(
+        self,
+        *,
+        code: types.CodeType,
+        line: int,
+        number: int,
+        row: dict[str, Any],
+        start: float,
+        first: object = None,
+        **_: Any,
+    ) -> None:
+        segment = Segment.from_row({**row, "graph": None, "native": None})
+        place = shown_place(code, line, first)
+        begins = place if is_programs(place[0].co_filename) else None
+        self._captures[number] = Capture(number, segment, self._path(code, line), begins, start, shared=True)
 
     def limit(self, *, code: types.CodeType, line: int, limit: int, reason: Told, **_: Any) -> None:
         self._refusals.append(Refusal(self._path(code, line), limit, Change(*reason)))

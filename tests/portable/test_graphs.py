@@ -82,3 +82,17 @@ def test_a_graph_is_what_its_description_leads_to(program: Program, backend: str
     came_to = portable.rebound()
     assert came_to["wrong"] == []
     assert came_to["graphs"] * 2 == len(seen)
+
+
+def test_annotations_stay() -> None:
+    def annotated(x: torch.Tensor) -> torch.Tensor:
+        with torch.fx.traceback.annotate({"stage": "first"}):
+            y = x.sin()
+        return y.cos()
+
+    seen: list[list[tuple[Any, ...]]] = []
+    portable.rebind(True, look=lambda captured, _, anew, __: seen.extend([rows(captured), rows(anew)]))
+    compile(annotated, backend="eager")(torch.ones(2))
+    captured, anew = seen
+    assert ["'stage': str 'first'" in row[-1] for row in captured[1:]] == [True, True, False, False]
+    assert anew == captured

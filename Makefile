@@ -60,8 +60,8 @@ bench: build
 figures: build
 	@$(PY) bench/figures.py --inductor --write
 
-# Another torch beside the one in .venv (TORCH=2.15.0), and another CPython (PYTHON=3.14, from `make pythons`); `make test`
-# then runs a sample of the quick tests on it.
+# Another torch beside the one in .venv (TORCH=2.15.0), and another CPython (PYTHON=3.14); `make test`
+# runs a sample of the quick tests on it. It sets up CPython 3.14 with torch 2.15 itself.
 TORCH ?= 2.15.0
 torches: $(STAMP)
 	@$(PY) tools/torches.py set-up $(TORCH) $(PYTHON)
@@ -75,7 +75,7 @@ wheels: $(STAMP)
 matrix: build
 	@$(PY) tools/matrix.py
 
-# Other versions of CPython; `make test` then runs the module without torch on each.
+# Other versions of CPython; `make test`, which sets them up too, runs the module without torch on each.
 pythons: $(STAMP)
 	@$(PY) tools/pythons.py set-up
 

@@ -1,24 +1,32 @@
 """Other versions of CPython beside the one in .venv: interpreters with headers, in a folder of their own.
 
     python tools/pythons.py set-up 3.13 3.14     Debian's, from the mirror and by the keys that apt is configured with
-    python tools/pythons.py test                 builds the module without torch with each that is there, runs its tests
+    python tools/pythons.py test                 builds the module without torch with each, runs its tests
     python tools/pythons.py sanitize 3.14        the same under AddressSanitizer, with fewer programs
 
 Nothing is installed: packages are unpacked into build/pythons/<version> (GRAMME_PYTHONS: another folder), and the
 interpreter runs with their C library, by their loader. They are kept: what is set up once needs no network. 25 MB and
-some ten seconds a version. The last lines of `test` say of each version what ran, or that it was skipped, and why.
+some ten seconds a version. `test` sets up what is missing of GRAMME_CI_PYTHONS (all of them; empty: none) in at most
+SET_UP_LIMIT seconds each. Its last lines say of each version what ran, or that it was skipped, and why.
 """
 
+import contextlib
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("GRAMME_PYTHONS", ROOT / "build/pythons"))
 SUITES = {"3.13": "stable", "3.14": "unstable", "3.15": "unstable"}  # Debian's suite that has it
 OF_MACHINE = ("3.12",)  # the machine's own, if it has them: no suite does
+SET_UP = os.environ.get("GRAMME_CI_PYTHONS", " ".join(SUITES)).split()
+SET_UP_LIMIT = 180  # seconds for what `test` sets up
 READY = "ready"  # a file in a folder that is set up
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 MACHINE = "x86_64"
@@ -43,17 +51,43 @@ def tell(lines: list[str]) -> None:
             file.writelines(f"{line}\n" for line in lines)
 
 
-def run(*command: str | Path, what: str, env: dict[str, str] | None = None, limit: float | None = None) -> str:
-    parts = [str(part) for part in command]
+class LateError(SkippedError):
+    """It took longer than it may."""
+
+
+_ends = float("inf")  # when whatever runs now is late
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """All commands that run meanwhile together take no longer."""
+    global _ends
+    before, _ends = _ends, min(_ends, time.monotonic() + seconds)
     try:
-        done = subprocess.run(parts, text=True, capture_output=True, check=False, env=env, timeout=limit)
-    except subprocess.TimeoutExpired:
-        raise SkippedError(f"{what}: not done in {limit:.0f} s") from None
-    if done.returncode:
-        lines = (done.stderr + done.stdout).strip().splitlines() or ["failed"]
-        told = [line for line in lines if " error: " in line or line.startswith("E: ")] or lines[-1:]
-        raise SkippedError(f"{what}: {told[0]}")
-    return done.stdout
+        yield
+    finally:
+        _ends = before
+
+
+def run(*command: str | Path, what: str, env: dict[str, str] | None = None, limit: float = float("inf")) -> str:
+    """What it prints. A command that is late ends with all that it has started."""
+    parts, ends = [str(part) for part in command], min(_ends, time.monotonic() + limit)
+    began, pipe = time.monotonic(), subprocess.PIPE
+    with subprocess.Popen(parts, text=True, stdout=pipe, stderr=pipe, env=env, process_group=0) as process:
+        try:
+            out, error = process.communicate(timeout=max(ends - began, 0) if ends < float("inf") else None)
+        except BaseException as why:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(why, subprocess.TimeoutExpired):
+                raise
+            raise LateError(f"{what}: not done in {time.monotonic() - began:.0f} s") from None
+    if process.returncode:
+        lines = (error + out).strip().splitlines()
+        told = [line.strip() for line in lines if re.search(r"\(constraint\)| error: |^E: ", line)]
+        last = (error.strip() or out.strip()).splitlines()[-1:]
+        raise SkippedError(f"{what}: {(told or last or ['failed'])[0]}")
+    return out
 
 
 def mirror() -> tuple[str, str]:
@@ -93,18 +127,19 @@ def write_configuration(folder: Path, suite: str) -> dict[str, str]:
 def set_up(version: str) -> Path:
     """The interpreter; its packages stay in the folder beside it."""
     if version not in SUITES:
-        raise SkippedError(f"no suite of Debian is known to have it; there are {', '.join(SUITES)}")
+        raise SkippedError(f"no CPython {version}: Debian has {', '.join(SUITES)}")
     if os.uname().machine != MACHINE:
         raise SkippedError(f"written for {MACHINE} only")
     root, packages = FOLDER / version, FOLDER / "packages" / version
     python = root / "usr/bin" / f"python{version}"
     if (root / READY).exists():
         return python
-    if not any(packages.glob("cache/archives/*.deb")):
+    if not (packages / READY).exists():
         env = write_configuration(packages, SUITES[version])
         run("apt-get", "-qq", "update", what="apt-get update", env=env)
         wanted = (f"python{version}", f"libpython{version}-dev", "libstdc++6")
         run("apt-get", "-qq", "-y", "--download-only", "install", *wanted, what="apt-get", env=env)
+        (packages / READY).touch()
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     for package in sorted(packages.glob("cache/archives/*.deb")):
@@ -190,6 +225,12 @@ def sanitized_env() -> dict[str, str]:
 
 
 def test(version: str, python: Path | None, sanitize: bool) -> str:
+    if not python and version in SET_UP:
+        try:
+            with within(SET_UP_LIMIT):
+                python = set_up(version)
+        except SkippedError as why:
+            return f"SKIPPED: {why}"
     if not python:
         how = f"tools/pythons.py set-up {version}" if version in SUITES else "the machine has none"
         return f"SKIPPED: not there; {how}"

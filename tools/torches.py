@@ -4,6 +4,8 @@
     python tools/torches.py set-up 2.15.0 3.14   in build/torches/3.14-2.15, for that CPython (tools/pythons.py)
     python tools/torches.py test [COUNT]         what of it is there is built again, runs COUNT (2,000) quick tests
 
+`test` sets up what is missing of GRAMME_CI_TORCHES ("3.14-2.15"; empty: none): some 2 GB of downloads, SET_UP_TIME
+seconds at most. What cannot be set up is skipped. What does not compile, or fails a test, has failed.
 An environment is set up from what pip finds, as pip is configured. Wheels of torch for CUDA need no CUDA: what its
 libraries ask of others when they are loaded is a stub that aborts, but for the runtime and CUPTI. The last lines say of
 each version what ran, or that it was skipped, and why. GRAMME_SEED draws the sample; it is printed.
@@ -24,7 +26,10 @@ import pythons
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("GRAMME_TORCHES", ROOT / "build/torches"))
 VERSIONS = ("2.15", "3.14-2.15")  # of which `test` runs what is there
-SET_UP = os.environ.get("GRAMME_CI_TORCHES", "").split()  # and sets these up if they are not
+SET_UP = os.environ.get("GRAMME_CI_TORCHES", "3.14-2.15").split()  # and sets these up if they are not
+SET_UP_TIME = 900  # seconds for the whole set-up, without the build
+CI_BUILD_LIMIT = 1200
+SPACE = 8e9  # bytes that a set-up and a build want
 SAMPLE = 2000
 LIMIT = 480  # seconds of tests
 SET_UP_LIMIT = 600  # seconds for one command of a set-up
@@ -35,21 +40,11 @@ REAL = ("nvidia-cuda-runtime", "nvidia-cuda-cupti")  # run when torch is loaded
 SYSTEM = re.compile(r"lib(z|c|m|dl|rt|util|pthread|gcc_s|stdc\+\+|gomp|quadmath)\.so|ld-linux")
 
 
-class SkippedError(Exception):
-    """Why a version cannot be had, or run."""
+SkippedError, LateError = pythons.SkippedError, pythons.LateError
 
 
 def run(*command: str | Path, what: str, env: dict[str, str] | None = None, limit: float = SET_UP_LIMIT) -> str:
-    parts = [str(part) for part in command]
-    try:
-        done = subprocess.run(parts, text=True, capture_output=True, check=False, env=env, timeout=limit)
-    except subprocess.TimeoutExpired:
-        raise SkippedError(f"{what}: not done in {limit:.0f} s") from None
-    if done.returncode:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        why = [line.strip() for line in lines if "(constraint)" in line] or lines[-1:] or ["failed"]
-        raise SkippedError(f"{what}: {why[0]}")
-    return done.stdout
+    return pythons.run(*command, what=what, env=env, limit=limit)
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -158,9 +153,7 @@ def set_up(version: str, of_python: str = "") -> Path:
     python = folder / "bin/python"
     if not python.exists():
         interpreter = pythons.interpreters().get(of_python) if of_python else Path(sys.executable)
-        if not interpreter:
-            raise SkippedError(f"no CPython {of_python}; tools/pythons.py set-up {of_python}")
-        run(interpreter, "-m", "venv", "--without-pip", folder, what="venv")
+        run(interpreter or pythons.set_up(of_python), "-m", "venv", "--without-pip", folder, what="venv")
     of_this = (ROOT / ".venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--python", python)
     pip = (*of_this, "install", "--quiet", "--no-deps", "--only-binary=:all:")
     others = run(ROOT / ".venv/bin/python", "-m", "pip", "freeze", "--all", what="pip freeze").splitlines()
@@ -210,7 +203,7 @@ def module_of(minor: str) -> str:
     return "_C_" + minor.replace(".", "_")
 
 
-def build(folder: Path) -> None:
+def build(folder: Path, limit: float = BUILD_LIMIT) -> None:
     """The module for its torch, beside others in python/gramme, and what packages ask of an installed one."""
     cmake, where, env = ROOT / ".venv/bin/cmake", build_folder(folder), environment(folder)
     python = (folder if "-" in folder.name else ROOT / ".venv") / "bin/python"
@@ -219,7 +212,7 @@ def build(folder: Path) -> None:
     of = (f"-DPython_EXECUTABLE={python}", f"-DGRAMME_TORCH_DIRS={torches}")
     run(cmake, "-S", ROOT, "-G", "Ninja", "-B", where, *options, *of, what="cmake", env=env)
     module = module_of(folder.name.rpartition("-")[2])
-    run(cmake, "--build", where, "--target", module, what="the build", env=env, limit=BUILD_LIMIT)
+    run(cmake, "--build", where, "--target", module, what="the build", env=env, limit=limit)
     install_checkout.install(ROOT, packages_of(folder))
 
 
@@ -246,12 +239,11 @@ def run_tests(folder: Path, *options: str, count: int = 0, limit: int = 0) -> tu
 def set_up_by_name(environment: str) -> None:
     """One of VERSIONS, and the CPython that it is for."""
     of_python, _, torch = environment.rpartition("-")
-    try:
-        if of_python:
-            pythons.set_up(of_python)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    if (free := shutil.disk_usage(FOLDER).free) < SPACE:
+        raise SkippedError(f"{free / 1e9:.1f} GB are free, it wants {SPACE / 1e9:.0f}")
+    with pythons.within(SET_UP_TIME):
         set_up(f"{torch}.0", of_python)
-    except pythons.SkippedError as why:
-        raise SkippedError(str(why)) from None
 
 
 def in_words(environment: str) -> tuple[str, str]:
@@ -265,7 +257,7 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["set-up"] and len(arguments) in (2, 3):
         try:
             build(set_up(*arguments[1:]))
-        except (SkippedError, pythons.SkippedError) as why:
+        except SkippedError as why:
             print(f"torch {' for CPython '.join(arguments[1:])} CANNOT BE SET UP: {why}")
             return 1
         return 0
@@ -280,13 +272,24 @@ def main(arguments: list[str]) -> int:
                 if version not in SET_UP:
                     raise SkippedError(f"no environment in {folder}; {command}, or GRAMME_CI_TORCHES={version}")
                 set_up_by_name(version)
-            build(folder)
         except SkippedError as why:
             told.append(f"{title} SKIPPED: {why}")
             continue
+        ready = time.monotonic()
+        try:
+            build(folder, CI_BUILD_LIMIT)
+        except LateError as why:
+            told.append(f"{title} SKIPPED: {why}")
+            continue
+        except SkippedError as why:
+            failed = True
+            told.append(f"{title} FAILED: {why}")
+            continue
+        built = time.monotonic()
         passed, summary = run_tests(folder, "-m", "not slow", count=count, limit=LIMIT)
         failed |= not passed
-        told.append(f"{title} {'passed' if passed else 'FAILED'}: {summary}; {time.monotonic() - began:.0f} s in all")
+        took = f"set up in {ready - began:.0f} s, built in {built - ready:.0f} s"
+        told.append(f"{title} {'passed' if passed else 'FAILED'}: {summary}; {took}")
     pythons.tell(told)
     return int(failed)
 

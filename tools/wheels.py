@@ -17,7 +17,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import pythons
 import torches
 
 ROOT = Path(__file__).parents[1]
@@ -145,7 +144,7 @@ def main(wanted: list[str]) -> int:
     for of_python in wanted or TORCHES:
         try:
             told += make(of_python)
-        except (Failed, pythons.SkippedError) as why:
+        except Failed as why:
             failed = True
             told.append(f"CPython {of_python} HAS NO WHEEL: {why}")
     print("\n".join(told))

@@ -1,5 +1,6 @@
 """What the tools around wheels and other torches refuse, skip and tell."""
 
+import os
 import re
 import subprocess
 import tomllib
@@ -81,6 +82,64 @@ def test_what_cannot_be_set_up_is_told_and_fails_nothing(
     assert told == capsys.readouterr().out
     assert "torch 2.15 SKIPPED: pip install torch==2.15.0: no network\n" in told
     assert "torch 2.15 for CPython 3.14 SKIPPED: no environment" in told
+
+
+@pytest.mark.parametrize(
+    ("why", "code", "told"),
+    [
+        (torches.LateError("the build: not done in 1200 s"), 0, "torch 2.15 SKIPPED: the build: not done in 1200 s\n"),
+        (torches.SkippedError("the build: x.cpp:1: error"), 1, "torch 2.15 FAILED: the build: x.cpp:1: error\n"),
+    ],
+)
+def test_what_does_not_compile_has_failed_and_what_takes_too_long_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: Exception, code: int, told: str
+) -> None:
+    def build(*_: Any) -> None:
+        raise why
+
+    monkeypatch.setattr(torches, "VERSIONS", ("2.15",))
+    monkeypatch.setattr(torches, "FOLDER", tmp_path)
+    (tmp_path / "2.15").mkdir()
+    (tmp_path / "2.15" / torches.READY).touch()
+    monkeypatch.setattr(torches, "build", build)
+    monkeypatch.setenv("GRAMME_TOLD", str(tmp_path / "told.txt"))
+    assert torches.main(["test"]) == code
+    assert (tmp_path / "told.txt").read_text() == told
+
+
+def test_a_full_disk_is_not_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torches, "FOLDER", tmp_path)
+    monkeypatch.setattr(torches, "SPACE", 1e18)
+    with pytest.raises(torches.SkippedError, match="GB are free, it wants 1000000000"):
+        torches.set_up_by_name("3.14-2.15")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_python_that_is_late_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pythons, "set_up", lambda _: pythons.run("sleep", "20", what="apt-get"))
+    monkeypatch.setattr(pythons, "SET_UP_LIMIT", 0.1)
+    assert pythons.test("3.15", None, sanitize=False) == "SKIPPED: apt-get: not done in 0 s"
+    monkeypatch.setattr(pythons, "SET_UP", [])
+    assert pythons.test("3.15", None, sanitize=False) == "SKIPPED: not there; tools/pythons.py set-up 3.15"
+
+
+def test_a_late_command_ends_with_what_it_has_started(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(pythons.LateError):
+        pythons.run("sh", "-c", f"sleep 600 > {fifo} & echo begun > {fifo}; wait", what="waiting", limit=1)
+    assert os.read(reader, 100) == b"begun\n"
+    os.set_blocking(reader, True)
+    assert os.read(reader, 100) == b"", "nobody is left who could write"
+    os.close(reader)
+
+
+def test_commands_together_take_no_longer_than_they_may() -> None:
+    with pythons.within(0.5), pytest.raises(pythons.LateError):  # noqa: PT012
+        for _ in range(20):
+            pythons.run("sleep", "0.2", what="waiting")
+    assert pythons.run("echo", "on time", what="afterwards") == "on time\n"
 
 
 def test_a_command_that_takes_too_long_is_given_up() -> None:

@@ -77,8 +77,10 @@
 #define GRAMME_PYTHON_COMPACT_INTS (PY_VERSION_HEX >= 0x030C0000)
 /// sum() of floats compensates for what additions lose.
 #define GRAMME_PYTHON_SUM_COMPENSATES (PY_VERSION_HEX >= 0x030C0000)
-/// Iterators of itertools have __setstate__.
-#define GRAMME_PYTHON_ITERTOOLS_STATE (PY_VERSION_HEX < 0x030E0000)
+/// Iterators of itertools have a __setstate__ that does not warn.
+#define GRAMME_PYTHON_ITERTOOLS_STATE (PY_VERSION_HEX < 0x030C0000)
+/// itertools.cycle has a flag for what it saves.
+#define GRAMME_PYTHON_CYCLE_FLAG (PY_VERSION_HEX < 0x030E0000)
 /// list.sort() takes equal items into descending runs, too, for which it compares both ways.
 #define GRAMME_PYTHON_SORT_KNOWS_EQUALS (PY_VERSION_HEX >= 0x030D0000)
 /// Slices have a hash.

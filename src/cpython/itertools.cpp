@@ -36,7 +36,10 @@ struct Chain {
 };
 struct Cycle {
   PyObject_HEAD PyObject *source, *saved;
-  Py_ssize_t index;  // into the saved; -1 as long as the source gives
+  Py_ssize_t index;  // into the saved; 0 or -1 as long as the source gives
+#if GRAMME_PYTHON_CYCLE_FLAG
+  int saves_nothing;
+#endif
 };
 struct While {
   PyObject_HEAD PyObject *predicate, *source;
@@ -49,7 +52,7 @@ struct Accumulate {
 template <class Layout>
 Layout* laid_out(PyObject* iterator) {
   if (Py_TYPE(iterator)->tp_basicsize == sizeof(Layout)) return reinterpret_cast<Layout*>(iterator);
-  PyErr_Format(PyExc_SystemError, "%T is laid out in a way that gramme does not know", iterator);
+  PyErr_Format(PyExc_SystemError, "%s is laid out in a way that gramme does not know", Py_TYPE(iterator)->tp_name);
   return nullptr;
 }
 

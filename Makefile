@@ -60,8 +60,8 @@ bench: build
 figures: build
 	@$(PY) bench/figures.py --inductor --write
 
-# Another torch beside the one in .venv (TORCH=2.15.0), and another CPython (PYTHON=3.14); `make test`
-# runs a sample of the quick tests on it. It sets up CPython 3.14 with torch 2.15 itself.
+# Another torch beside the one in .venv (TORCH=2.15.0), and another CPython (PYTHON=3.14); `make test` then runs a sample
+# of the quick tests on it. GRAMME_CI_TORCHES=3.14-2.15 has it set up there.
 TORCH ?= 2.15.0
 torches: $(STAMP)
 	@$(PY) tools/torches.py set-up $(TORCH) $(PYTHON)
@@ -75,7 +75,8 @@ wheels: $(STAMP)
 matrix: build
 	@$(PY) tools/matrix.py
 
-# Other versions of CPython; `make test`, which sets them up too, runs the module without torch on each.
+# Other versions of CPython; `make test` then runs the module without torch on each. GRAMME_CI_PYTHONS="3.13 3.14" has
+# them set up there.
 pythons: $(STAMP)
 	@$(PY) tools/pythons.py set-up
 

@@ -6,7 +6,7 @@
 
 Nothing is installed: packages are unpacked into build/pythons/<version> (GRAMME_PYTHONS: another folder), and the
 interpreter runs with their C library, by their loader. They are kept: what is set up once needs no network. 25 MB and
-some ten seconds a version. `test` sets up what is missing of GRAMME_CI_PYTHONS (all of them; empty: none) in at most
+some ten seconds a version. `test` sets up what is missing of GRAMME_CI_PYTHONS (none by default) in at most
 SET_UP_LIMIT seconds each. Its last lines say of each version what ran, or that it was skipped, and why.
 """
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("GRAMME_PYTHONS", ROOT / "build/pythons"))
 SUITES = {"3.13": "stable", "3.14": "unstable", "3.15": "unstable"}  # Debian's suite that has it
 OF_MACHINE = ("3.12",)  # the machine's own, if it has them: no suite does
-SET_UP = os.environ.get("GRAMME_CI_PYTHONS", " ".join(SUITES)).split()
+SET_UP = os.environ.get("GRAMME_CI_PYTHONS", "").split()
 SET_UP_LIMIT = 180  # seconds for what `test` sets up
 READY = "ready"  # a file in a folder that is set up
 LIBRARIES = "usr/lib/x86_64-linux-gnu"

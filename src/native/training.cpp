@@ -68,8 +68,9 @@ bool adds_to_much(const std::vector<at::Tensor>& inputs) {
   size_t bytes = 0;
   for (const at::Tensor& input : inputs)
     if (input.requires_grad() && input.is_leaf())
-      if (const at::Tensor& gradient = input.unsafeGetTensorImpl()->grad(); gradient.defined())
-        bytes += gradient.nbytes();
+      if (const at::Tensor& gradient = input.unsafeGetTensorImpl()->grad();
+          gradient.defined() && gradient.has_storage())
+        bytes += static_cast<size_t>(gradient.storage().sym_nbytes().maybe_as_int().value_or(0));
   return bytes > kMuch;
 }
 

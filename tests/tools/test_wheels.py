@@ -117,6 +117,7 @@ def test_a_full_disk_is_not_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_python_that_is_late_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pythons, "set_up", lambda _: pythons.run("sleep", "20", what="apt-get"))
+    monkeypatch.setattr(pythons, "SET_UP", ["3.15"])
     monkeypatch.setattr(pythons, "SET_UP_LIMIT", 0.1)
     assert pythons.test("3.15", None, sanitize=False) == "SKIPPED: apt-get: not done in 0 s"
     monkeypatch.setattr(pythons, "SET_UP", [])

@@ -288,7 +288,7 @@ def explain(
 ) -> Callable[..., Explanation]:
     """Captures one call of a function and returns its segments, graphs, guards and graph breaks.
 
-    It captures for itself, since it shows the graphs: also what another compiled function of equal code has captured.
+    It always captures, since it shows the graphs, even what another compiled function of equal code has captured.
 
     Args:
         function: what compile takes.

@@ -113,9 +113,14 @@ std::optional<Training::Way> Training::way(const std::vector<at::Tensor>& inputs
   if (!is_started()) return std::nullopt;
   Way way;
   way.plan = plan();
-  // Until there is a backward some calls may have to wait for theirs: fewer and fewer of them are tried.
-  if (!way.plan && ((waited_ < kLongest && adds_to_much(inputs) && ++waited_) || !std::has_single_bit(++starts_)))
-    return std::nullopt;
+  if (!way.plan) {
+    if (waited_ < kLongest && adds_to_much(inputs)) {
+      ++waited_;
+      return std::nullopt;
+    }
+    // Until there is a backward some calls may have to wait for theirs: fewer and fewer of them are tried.
+    if (!std::has_single_bit(++starts_)) return std::nullopt;
+  }
   const GilReleased released;  // edges are found under a lock of the tensor
   way.edges.reserve(inputs.size());
   bool differentiable = false;

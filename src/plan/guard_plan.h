@@ -84,7 +84,7 @@ class GuardPlan {
   /// Throws the bound form away; the next check binds again. The result is what it held.
   Dropped unbind();
   const GuardDescription& description() const;
-  /// As of the description.
+  /// The description's, kept here for hits.
   size_t object_count() const { return object_count_; }
   /// What holds the description, for the collector; one object for all plans of the same description.
   PyObject* basis() const;

@@ -283,8 +283,8 @@ class Capture {
     cannot(reason, detail);
   }
   size_t stops_at() const { return stop_at_; }
-  /// What cannot be captured here is so only while the source reads nothing: the program's own call puts something
-  /// there.
+  /// The capture ends here because the source reads nothing. The program's own call puts something there, so later
+  /// captures can go on.
   void refuses_without(const Source* source) { refuses_without_ = source; }
   const Source* refuses_without() const { return refuses_without_; }
 

@@ -517,7 +517,7 @@ logger = logging.getLogger("said_once")
 def warning_once(self, text):
     self.warning(text)
 
-logging.Logger.warning_once = warning_once
+logging.Logger.said_once_warning = warning_once
 
 class Model(torch.nn.Module):
     def __init__(self):
@@ -526,7 +526,7 @@ class Model(torch.nn.Module):
         self.kind = None
     def loss(self, y):
         if self.kind is None:
-            logger.warning_once(f"kind={self.kind} is not known")
+            logger.said_once_warning(f"kind={self.kind} is not known")
         return y.square().sum()
     def forward(self, x):
         return self.loss(self.layer(x).tanh())
@@ -561,4 +561,4 @@ def test_a_librarys_logger_warns_once(tmp_path: Path, caplog: pytest.LogCaptureF
         assert [record.name for record in caplog.records] == ["said_once", "another", "another"]
         assert gramme.statistics(call).plain_runs == 0
     finally:
-        del package.logging.Logger.warning_once
+        del package.logging.Logger.said_once_warning

@@ -18,6 +18,7 @@
 #include "api/testing_shape.h"
 #include "aten/spec.h"
 #include "aten/state.h"
+#include "cpython/watched_dicts.h"
 #include "guards/dropped.h"
 #include "plan/evidence.h"
 #include "plan/guard_plan.h"
@@ -270,7 +271,8 @@ void bind_guards_testing(nb::module_& m) {
   m.def("table", &table, nb::arg("name"));
   m.def("empty_column", &plan::empty_column, nb::arg("table"), nb::arg("row"), nb::arg("column"));
   m.def("use_evidence", &plan::use_evidence, nb::arg("name"));
-  m.def("evidence", [] { return plan::dict_evidence == plan::DictEvidence::Slots ? "slots" : "tags"; });
+  m.def("evidence", &plan::evidence_name);
+  m.def("watched_dicts", &cpython::watched_dicts);
   m.def("restore_columns", &plan::restore_columns);
   m.def("missing_in_replay", &missing_in_replay, nb::arg("kind"), nb::arg("dst"), nb::arg("registers"),
         nb::arg("object").none(), nb::arg("operands"));

@@ -67,6 +67,8 @@
 /// A dict has a number that rises with each change of it. 3.13 has one, too, but what is stored into values that the
 /// dict shares with an object does not raise it.
 #define GRAMME_PYTHON_DICT_VERSIONS (PY_VERSION_HEX < 0x030D0000)
+/// CPython tells of each change of a dict that somebody watches. 3.12 does, too, but has sound versions.
+#define GRAMME_PYTHON_DICT_WATCHERS (PY_VERSION_HEX >= 0x030D0000)
 /// One word before an instance holds its dict or, marked by its low bit, its values.
 #define GRAMME_PYTHON_VALUES_OR_DICT (PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000)
 /// The values lie in the instance, and its dict, once made, shares them.

@@ -1,7 +1,9 @@
 #include "plan/bound.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "cpython/features.h"
 #include "cpython/objects.h"
 #include "plan/recorder.h"
 #include "plan/walk.h"
@@ -28,6 +30,8 @@ void Block::unbind() {
   root_ = nullptr;
   words_.clear();
   origins_.clear();
+  watches_.clear();
+  alarm_.clear();
   for (Mark& mark : marks_) forget(mark);
 }
 
@@ -38,8 +42,12 @@ bool Block::bind(PyObject* root, PyObject** registers) {
   Recorder recorder(*this, registers);
   if (!recorder.record(begin_, end_)) {
     put_back(begin_, end_, registers);
+    scratch_.watches.clear();
     return false;
   }
+  watches_.assign(std::make_move_iterator(scratch_.watches.begin()), std::make_move_iterator(scratch_.watches.end()));
+  scratch_.watches.clear();
+  alarm_.clear();
   words_.assign(scratch_.words.begin(), scratch_.words.end());
   origins_.assign(scratch_.origins.begin(), scratch_.origins.end());
   std::copy(scratch_.begins.begin(), scratch_.begins.end(), begins_.begin());
@@ -52,6 +60,11 @@ bool Block::bind(PyObject* root, PyObject** registers) {
 
 [[gnu::hot]] bool Block::holds(PyObject** registers) {
   rereads_ = 0;
+  if constexpr (GRAMME_PYTHON_DICT_WATCHERS) {
+    if (alarm_.is_raised()) [[unlikely]]
+      return holds_after_changes(registers);
+    alarms_ = 0;
+  }
   const Word* word = words_.data();
   const Word* end = word + words_.size();
   for (; word < end; ++word) {
@@ -66,16 +79,72 @@ bool Block::bind(PyObject* root, PyObject** registers) {
 /// The rest of the words, from one that differs.
 [[gnu::hot]] bool Block::repair_from(size_t first, PyObject** registers) {
   WithoutCollection no_finalizers;
-  const Word* word = words_.data() + first;
-  const Word* end = words_.data() + words_.size();
+  return repair_until(&first, end_, registers);
+}
+
+/// The words of all steps before `last`. The next word is past them, and past what was read anew.
+[[gnu::hot]] bool Block::repair_until(size_t* next, uint32_t last, PyObject** registers) {
+  const Word* word = words_.data() + *next;
+  const Word* end = words_.data() + begins_[last - begin_];
   for (; word < end; ++word) {
     if (*word->address == word->expected) [[likely]]
       continue;
-    size_t next;
-    if (!repair(static_cast<size_t>(word - words_.data()), registers, &next)) return false;
-    word = words_.data() + next - 1;
-    end = words_.data() + words_.size();
+    if (!repair(static_cast<size_t>(word - words_.data()), registers, next)) return false;
+    word = words_.data() + *next - 1;
+    end = words_.data() + begins_[last - begin_];
   }
+  *next = static_cast<size_t>(word - words_.data());
+  return true;
+}
+
+/// CPython told of changes of dicts that are watched.
+bool Block::holds_after_changes(PyObject** registers) {
+  WithoutCollection no_finalizers;
+  ++alarms_;
+  alarm_.clear();
+  if (settle(registers)) return aten::all_match(tensors_.data(), tensors_.size(), registers);
+  alarm_.raise();  // what has changed was not looked at
+  return false;
+}
+
+/// In order of the steps: what a dict holds is read again after the words above have shown where the dict is.
+bool Block::settle(PyObject** registers) {
+  size_t word = 0;
+  for (uint32_t step = begin_; step < end_; ++step) {
+    const std::span<Watched> rest = watches_of(step, end_);
+    const auto next = std::find_if(rest.begin(), rest.end(), [](const Watched& each) { return each.watch.has_changed(); });
+    if (next == rest.end()) break;
+    step = next->step;
+    if (!repair_until(&word, step + 1, registers)) return false;
+    if (has_changed(step) && !look_again(step, registers, &word)) return false;
+  }
+  return repair_until(&word, end_, registers);
+}
+
+/// Those of steps [first, last).
+std::span<Watched> Block::watches_of(uint32_t first, uint32_t last) {
+  const auto is_before = [](const Watched& each, uint32_t step) { return each.step < step; };
+  const auto begin = std::lower_bound(watches_.begin(), watches_.end(), first, is_before);
+  return {begin, std::lower_bound(begin, watches_.end(), last, is_before)};
+}
+
+bool Block::has_changed(uint32_t step) {
+  const std::span<Watched> here = watches_of(step, step + 1);
+  return std::any_of(here.begin(), here.end(), [](const Watched& each) { return each.watch.has_changed(); });
+}
+
+/// A dict that changes before each call gets words for what is looked at in it.
+bool Block::look_again(uint32_t step, PyObject** registers, size_t* word) {
+  constexpr uint32_t kPatience = 8;
+  bool is_over = false;
+  for (Watched& each : watches_of(step, step + 1)) {
+    if (!each.watch.has_changed()) continue;
+    if (alarms_ > kPatience) each.watch.give_up();
+    is_over |= each.watch.is_over();
+  }
+  if (!is_over) return refresh(step, registers);
+  if (!reread(step, registers)) return false;
+  *word = begins_[program_.steps[step].end - begin_];
   return true;
 }
 
@@ -98,6 +167,7 @@ bool Block::reread(uint32_t step, PyObject** registers) {
   Recorder recorder(*this, registers);
   if (!recorder.record(step, last)) {
     put_back(step, last, registers);
+    scratch_.watches.clear();
     return false;
   }
   forget_kept();
@@ -126,6 +196,7 @@ void Block::renew_stamps(uint32_t step) {
     words_[i].expected = *words_[i].address;
     if (words_[i].expected == 0) words_[i] = {&kNever, 1};  // a type that got no new tag: nothing may be concluded
   }
+  for (Watched& each : watches_of(step, step + 1)) each.watch.renew();
 }
 
 /// Puts the recorded words of steps [first, last) in place of the old ones.
@@ -142,6 +213,12 @@ void Block::splice(uint32_t first, uint32_t last) {
   std::copy(scratch_.words.begin(), scratch_.words.end(), words_.begin() + from);
   std::copy(scratch_.origins.begin(), scratch_.origins.end(), origins_.begin() + from);
   for (uint32_t i = first; i < last; ++i) begins_[i - begin_] = from + scratch_.begins[i - first];
+  const std::span<Watched> old = watches_of(first, last);
+  const auto begin = watches_.begin() + (old.data() - watches_.data());
+  const auto rest = watches_.erase(begin, begin + static_cast<ptrdiff_t>(old.size()));
+  watches_.insert(rest, std::make_move_iterator(scratch_.watches.begin()),
+                  std::make_move_iterator(scratch_.watches.end()));
+  scratch_.watches.clear();
 }
 
 void Block::keep(uint32_t first, uint32_t last, PyObject** registers) {

@@ -2,8 +2,9 @@
 //
 // Words are compared in pre-order with early exit, which is what makes it safe: an address below an object is read only
 // after the words above have shown that the object is still there. They rest on four kinds of evidence:
-//   a stamp      the version of a dict or the tag of a type, never given out twice: same content, all of it alive; a
-//                dict may have words for its table, keys and values instead (evidence.h)
+//   a stamp      the version of a dict or the tag of a type, never given out twice: same content, all of it alive.
+//                Instead of a version a dict may be watched, without a word, or have words for its table, keys and
+//                values (evidence.h)
 //   a pointer    an item, a cell, a slot, an attribute stored inline; what it points to may be another object at the
 //                same address, so its type and everything read below it have words of their own
 //   a hold       immutable leaves are held, so an equal pointer is the same value
@@ -13,9 +14,11 @@
 // A word that differs is no miss yet: the step it belongs to is read again, and only if the facts below fail it is one.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/ref.h"
+#include "cpython/watched_dicts.h"
 #include "plan/program.h"
 
 namespace gramme::plan {
@@ -36,6 +39,12 @@ struct Origin {
   Cause cause;
 };
 
+/// A dict of the step whose changes CPython tells of: no words stand for it.
+struct Watched {
+  uint32_t step;
+  cpython::DictWatch watch;
+};
+
 /// What is known of a register besides its object.
 struct Mark {
   PyTypeObject* type = nullptr;
@@ -49,6 +58,7 @@ struct Scratch {
   std::vector<Word> words;
   std::vector<Origin> origins;
   std::vector<uint32_t> begins;  // first word of each step
+  std::vector<Watched> watches;
   std::vector<PyObject*> kept_registers;
   std::vector<Mark> kept_marks;
 };
@@ -80,7 +90,13 @@ class Block {
  private:
   friend class Recorder;
 
+  bool holds_after_changes(PyObject** registers);
+  bool settle(PyObject** registers);
+  bool look_again(uint32_t step, PyObject** registers, size_t* word);
+  std::span<Watched> watches_of(uint32_t first, uint32_t last);
+  bool has_changed(uint32_t step);
   bool repair_from(size_t first, PyObject** registers);
+  bool repair_until(size_t* word, uint32_t last, PyObject** registers);
   bool repair(size_t word, PyObject** registers, size_t* next);
   bool reread(uint32_t step, PyObject** registers);
   bool refresh(uint32_t step, PyObject** registers);
@@ -98,9 +114,12 @@ class Block {
   bool bound_ = false;
   PyObject* root_ = nullptr;  // not held: an impostor at its address is found out by the words
   uint32_t rereads_ = 0;
+  cpython::Alarm alarm_;  // of watches_
+  uint32_t alarms_ = 0;   // how many checks in a row it was raised for
   std::vector<Word> words_;
   std::vector<Origin> origins_;
   std::vector<uint32_t> begins_;  // first word of step begin_ + i, and the end
+  std::vector<Watched> watches_;  // in order of the steps
   std::vector<Mark> marks_;
   std::vector<aten::TensorCheck> tensors_;
 };

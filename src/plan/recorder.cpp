@@ -34,9 +34,11 @@ Recorder::Recorder(Block& block, PyObject** registers)
   block_.scratch_.words.clear();
   block_.scratch_.origins.clear();
   block_.scratch_.begins.clear();
+  block_.scratch_.watches.clear();
 }
 
 bool Recorder::record(uint32_t first, uint32_t last) {
+  first_ = first;
   for (index_ = first; index_ < last; ++index_) {
     block_.scratch_.begins.push_back(static_cast<uint32_t>(block_.scratch_.words.size()));
     if (!record_step(index_)) return false;

@@ -26,9 +26,12 @@ class Recorder {
   void add_type(const Step& step, PyObject* object, bool stamped);
   void add_content(const Step& step, PyObject* object);
   /// All that shows that a dict is as it was, as far as that is needed.
-  void add_dict(PyObject* dict, uint32_t needs);
+  /// True if it stands for all that the dict holds, and keeps it alive.
+  bool add_dict(PyObject* dict, uint32_t needs);
+  bool add_watch(PyObject* dict);
+  bool is_stamped(int32_t step, PyObject* dict) const;
   void add_table(PyObject* dict, uint32_t needs);
-  bool add_entry(PyObject* dict, PyObject* key, PyObject* value);
+  bool add_entry(int32_t step, PyObject* dict, PyObject* key, PyObject* value);
   void hold_key(Owned<> key);
   void add_size(PyObject* object);
   void add_attributes(PyObject* object, uint32_t needs);
@@ -51,7 +54,7 @@ class Recorder {
   Block& block_;
   const Program& program_;
   PyObject** registers_;
-  uint32_t index_ = 0;  // the step being recorded
+  uint32_t first_ = 0, index_ = 0;  // the first step that is recorded, and the current one
 };
 
 // In recorder_dicts.cpp.

@@ -1,4 +1,6 @@
 // The words that stand for dicts, as entries or as attributes: by the evidence that is in use.
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "base/type_dict.h"
@@ -12,35 +14,79 @@ namespace {
 
 using SourceKind = source::Kind;
 
-DictEvidence from_environment() {
-  if (!GRAMME_PYTHON_DICT_VERSIONS) return DictEvidence::Slots;
-  const char* name = std::getenv("GRAMME_EVIDENCE");
-  return name && std::string(name) == "slots" ? DictEvidence::Slots : DictEvidence::Tags;
+constexpr std::array<const char*, 3> kNames{"tags", "watched", "slots"};  // of DictEvidence
+
+bool is_had(DictEvidence evidence) {
+  switch (evidence) {
+    case DictEvidence::Tags:
+      return GRAMME_PYTHON_DICT_VERSIONS;
+    case DictEvidence::Watched:
+      return cpython::can_watch_dicts();
+    case DictEvidence::Slots:
+      return true;
+  }
+  return false;
+}
+
+DictEvidence first_choice() {
+  const char* wanted = std::getenv("GRAMME_EVIDENCE");
+  if (wanted && use_evidence(wanted)) return dict_evidence;
+  return is_had(DictEvidence::Tags)      ? DictEvidence::Tags
+         : is_had(DictEvidence::Watched) ? DictEvidence::Watched
+                                         : DictEvidence::Slots;
 }
 
 }  // namespace
 
-DictEvidence dict_evidence = from_environment();
+DictEvidence dict_evidence = first_choice();
 
 bool use_evidence(const std::string& name) {
-  if (name != "slots" && !(name == "tags" && GRAMME_PYTHON_DICT_VERSIONS)) return false;
-  dict_evidence = name == "slots" ? DictEvidence::Slots : DictEvidence::Tags;
-  return true;
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    const auto evidence = static_cast<DictEvidence>(i);
+    if (name != kNames[i] || !is_had(evidence)) continue;
+    dict_evidence = evidence;
+    return true;
+  }
+  return false;
 }
 
-void Recorder::add_dict(PyObject* dict, uint32_t needs) {
+const char* evidence_name() { return kNames[static_cast<size_t>(dict_evidence)]; }
+
+bool Recorder::add_dict(PyObject* dict, uint32_t needs) {
   switch (dict_evidence) {
     case DictEvidence::Tags:
 #if GRAMME_PYTHON_DICT_VERSIONS
       add_number(cpython::dict_version_address(dict), Cause::Versioned);
-      if ((needs & kOrder) && cpython::is_ordered_dict(dict))
-        add_number(cpython::ordered_dict_state_address(dict), Cause::Versioned);
 #endif
-      return;
+      break;
+    case DictEvidence::Watched:
+      if (add_watch(dict)) break;
+      [[fallthrough]];
     case DictEvidence::Slots:
-      return add_table(dict, needs);
+      add_table(dict, needs);
+      return false;
   }
-  add_unstamped();
+  if ((needs & kOrder) && cpython::is_ordered_dict(dict))
+    add_number(cpython::ordered_dict_state_address(dict), Cause::Versioned);
+  return true;
+}
+
+bool Recorder::add_watch(PyObject* dict) {
+  cpython::DictWatch watch = cpython::watch_dict(dict, block_.alarm_);
+  if (!watch) return false;
+  block_.scratch_.watches.push_back({index_, std::move(watch)});
+  return true;
+}
+
+/// True if what add_dict() did for the step's dict stands for all that the dict holds.
+bool Recorder::is_stamped(int32_t step, PyObject* dict) const {
+  if (dict_evidence == DictEvidence::Tags) return true;
+  const auto is_that = [&](const Watched& each) {
+    return each.step == static_cast<uint32_t>(step) && each.watch.is_of(dict);
+  };
+  const std::vector<Watched>& watches =
+      static_cast<uint32_t>(step) < first_ ? block_.watches_ : block_.scratch_.watches;
+  return std::any_of(watches.rbegin(), watches.rend(), is_that);
 }
 
 /// What the children look at has words with them.
@@ -64,9 +110,9 @@ void Recorder::hold_key(Owned<> key) {
 }
 
 /// A key that equals the one looked up, and its value.
-bool Recorder::add_entry(PyObject* dict, PyObject* key, PyObject* value) {
-  if (dict_evidence == DictEvidence::Tags) return true;
+bool Recorder::add_entry(int32_t step, PyObject* dict, PyObject* key, PyObject* value) {
   if (!value) return true;  // the base has words for all keys
+  if (is_stamped(step, dict)) return true;
   PyObject** address = cpython::dict_key_address(dict, key);
   if (address) hold_key(share(*address));
   add_field(address, address ? *address : nullptr);
@@ -76,7 +122,7 @@ bool Recorder::add_entry(PyObject* dict, PyObject* key, PyObject* value) {
 
 template <>
 bool Recorder::add_own<SourceKind::Value>(const Step& step, PyObject* base, PyObject* value) {
-  return add_entry(base, step.key, value);
+  return add_entry(step.base, base, step.key, value);
 }
 
 /// Words of the base stand for the keys, and hold them, or it is looked into in every check.
@@ -87,18 +133,19 @@ bool Recorder::add_own<SourceKind::KeyAt>(const Step&, PyObject*, PyObject*) {
 
 template <>
 bool Recorder::add_own<SourceKind::ValueAt>(const Step& step, PyObject* base, PyObject* value) {
-  if (dict_evidence == DictEvidence::Tags || !value) return true;
-  if (cpython::is_ordered_dict(base)) return add_entry(base, cpython::ordered_dict_key(base, step.index), value);
+  if (!value || is_stamped(step.base, base)) return true;
+  if (cpython::is_ordered_dict(base))
+    return add_entry(step.base, base, cpython::ordered_dict_key(base, step.index), value);
   add_field(cpython::dict_entry_address(base, step.index), value);
   return false;
 }
 
 template <>
 bool Recorder::add_own<SourceKind::Attr>(const Step& step, PyObject* base, PyObject* value) {
-  if (PyType_Check(base)) return add_entry(type_dict(base), step.key, value);
+  if (PyType_Check(base)) return add_entry(step.base, type_dict(base), step.key, value);
   if (!cpython::has_inline_values(base)) {
     PyObject* dict = cpython::instance_dict_if_any(base);
-    return !dict || add_entry(dict, step.key, value);
+    return !dict || add_entry(step.base, dict, step.key, value);
   }
   Py_ssize_t index = cpython::shared_key_index(Py_TYPE(base), step.key);
   if (index >= 0)
@@ -118,7 +165,10 @@ void Recorder::add_absent_inline(PyObject* base) {
 
 /// Inline values at a fixed address, or a dict, or neither.
 void Recorder::add_attributes(PyObject* object, uint32_t needs) {
-  if (PyType_Check(object)) return add_dict(type_dict(object), kContent | needs);
+  if (PyType_Check(object)) {
+    add_dict(type_dict(object), kContent | needs);
+    return;
+  }
   PyObject** dict = cpython::instance_dict_address(object);
   if (!dict) return;  // the type has no instance dict
   if (cpython::has_managed_dict(Py_TYPE(object)) && !*dict)
@@ -134,8 +184,7 @@ void Recorder::add_subclasses(PyObject* cls) {
   PyObject** below = cpython::subclasses_address(reinterpret_cast<PyTypeObject*>(cls));
   add_pointer(below, *below);
   if (!*below) return;
-  add_dict(*below, kContent | kKeys);
-  if (dict_evidence == DictEvidence::Tags) return;
+  if (add_dict(*below, kContent | kKeys)) return;
   for (Py_ssize_t i = 0; PyObject** value = cpython::dict_entry_address(*below, i); ++i) add_pointer(value, *value);
 }
 

@@ -1,8 +1,8 @@
-// What shows that a dict is as it was: the seam between the plan and the versions of CPython.
+// How a bound form shows that a dict has not changed; depends on the version of CPython.
 //
-//   Tags   the dict's version: one word, and what it stands for is alive. Not after 3.12: 3.13 lets attributes change
+//   Tags the dict's version: one word that vouches for the content. Not after 3.12: in 3.13 attributes change
 //          without it, 3.14 has none
-//   Slots  the table, and each key and value that is looked at, one by one. Every version
+//   Slots a word for the table, and one for each key and value that is read. Every version
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,10 +11,10 @@ namespace gramme::plan {
 
 enum class DictEvidence : uint8_t { Tags, Slots };
 
-/// What bound forms made from now on rest on: GRAMME_EVIDENCE at import ("tags", "slots"), else tags where the version
-/// of CPython has them.
+/// The evidence for bound forms made from now on: GRAMME_EVIDENCE at import ("tags", "slots"), else tags if CPython has
+/// them.
 extern DictEvidence dict_evidence;
-/// False if this version has none of that name.
+/// False if this version of CPython lacks the named evidence.
 bool use_evidence(const std::string& name);
 
 }  // namespace gramme::plan

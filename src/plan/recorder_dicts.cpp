@@ -1,4 +1,4 @@
-// The words that stand for dicts, as entries or as attributes: by the evidence that is in use.
+// Words for dicts and attribute dicts, by tags or by slots (evidence.h).
 #include <cstdlib>
 
 #include "base/type_dict.h"
@@ -43,7 +43,7 @@ void Recorder::add_dict(PyObject* dict, uint32_t needs) {
   add_unstamped();
 }
 
-/// What the children look at has words with them.
+/// Words for a dict's table; entries that children read get their own words.
 void Recorder::add_table(PyObject* dict, uint32_t needs) {
   cpython::Words words;
   bool known = true;
@@ -63,10 +63,10 @@ void Recorder::hold_key(Owned<> key) {
   held = held && key ? take(PyTuple_Pack(2, held.get(), key.get())) : held ? std::move(held) : std::move(key);
 }
 
-/// A key that equals the one looked up, and its value.
+/// Words for an entry: its stored key, which equals the one looked up, and its value.
 bool Recorder::add_entry(PyObject* dict, PyObject* key, PyObject* value) {
   if (dict_evidence == DictEvidence::Tags) return true;
-  if (!value) return true;  // the base has words for all keys
+  if (!value) return true;  // the base has words for all its keys
   PyObject** address = cpython::dict_key_address(dict, key);
   if (address) hold_key(share(*address));
   add_field(address, address ? *address : nullptr);
@@ -79,7 +79,7 @@ bool Recorder::add_own<SourceKind::Value>(const Step& step, PyObject* base, PyOb
   return add_entry(base, step.key, value);
 }
 
-/// Words of the base stand for the keys, and hold them, or it is looked into in every check.
+/// Words of the base vouch for its keys and hold them, or the base is read in every check.
 template <>
 bool Recorder::add_own<SourceKind::KeyAt>(const Step&, PyObject*, PyObject*) {
   return true;
@@ -108,19 +108,19 @@ bool Recorder::add_own<SourceKind::Attr>(const Step& step, PyObject* base, PyObj
   return false;
 }
 
-/// The instances of the type share no key of that name yet. If this one gets it, its list of attributes in order of
-/// insertion changes.
+/// For an absent attribute that no instance of the type has yet: gaining it would change the instance's insertion
+/// order.
 void Recorder::add_absent_inline(PyObject* base) {
   cpython::Words words;
   cpython::inline_order_words(base, words);
   for (const uint64_t* address : words) add_number(address, Cause::Moved);
 }
 
-/// Inline values at a fixed address, or a dict, or neither.
+/// Words for where attributes are: inline values, a dict, or neither.
 void Recorder::add_attributes(PyObject* object, uint32_t needs) {
   if (PyType_Check(object)) return add_dict(type_dict(object), kContent | needs);
   PyObject** dict = cpython::instance_dict_address(object);
-  if (!dict) return;  // the type has no instance dict
+  if (!dict) return;  // the type has no attribute dict
   if (cpython::has_managed_dict(Py_TYPE(object)) && !*dict)
     add_number(cpython::inline_word_address(object), Cause::Moved);
   if (cpython::has_inline_values(object)) return;
@@ -128,7 +128,7 @@ void Recorder::add_attributes(PyObject* object, uint32_t needs) {
   if (*dict) add_dict(*dict, kContent | needs);
 }
 
-/// CPython keeps them in a dict, from the first one on: weak references under the addresses of the classes.
+/// Words for a class's subclasses. CPython keeps them in a dict, made for the first one: weak references by address.
 void Recorder::add_subclasses(PyObject* cls) {
   if (!PyType_Check(cls)) return;
   PyObject** below = cpython::subclasses_address(reinterpret_cast<PyTypeObject*>(cls));

@@ -1,4 +1,4 @@
-// What graphs make that shares memory with a wrapper, other than its inner tensors themselves.
+// Tensors in a graph that share memory with a wrapper, other than its inner tensors.
 #pragma once
 #include <unordered_set>
 
@@ -8,7 +8,7 @@ struct Node;
 
 namespace gramme::trace {
 
-/// Kept with the scope. AOTAutograd makes views of inputs anew by operators of its own, which a class may not have.
+/// State of the scope. AOTAutograd recreates views of inputs by operators that the wrapper's class may not support.
 struct WrapperViews {
   std::unordered_set<const graph::Node*> nodes;
 };

@@ -1,3 +1,5 @@
+// Finding the inner tensors of operands (by tracing __tensor_flatten__ at first use), tracking those of results, and
+// writes to them.
 #include "trace/wrappers.h"
 
 #include <algorithm>
@@ -15,7 +17,8 @@ namespace {
 
 OpenWrapper open_wrapper = nullptr;
 
-/// The graph runs before replay stores what the program has set on it.
+/// Ends the segment if the program set attributes of the wrapper: the graph, which runs its class's code, runs before
+/// replay.
 void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers) {
   const auto changed = [](const Tensor* tensor) {
     return !tensor->attributes.empty() || tensor->late == Tensor::Closed;
@@ -100,7 +103,7 @@ void Scope::note_wrapper(Tensor* made, const meta::Result& result, const std::ve
   }
 }
 
-/// What it wraps was written with it.
+/// Notes a write to a wrapper as a write to its inner tensors.
 void Scope::note_parts_written(Tensor* wrapper, const graph::Node* node) {
   auto& wrappers = state<Wrappers>();
   for (Tensor* root = wrapper; root; root = root->base) {

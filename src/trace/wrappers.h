@@ -1,7 +1,8 @@
-// Tensors of classes with a __torch_dispatch__, which wrap others: what a capture knows of the inner ones.
+// Wrapper subclasses (classes with __torch_dispatch__): what a capture knows of their inner tensors.
 //
-// The graph has the wrapper itself; its calls run the class's code, in the capture on fakes (meta/wrapped.h). What an
-// existing one wraps is found by tracing its __tensor_flatten__, so all that it depends on is guarded.
+// The graph has the wrapper itself, and calls on it run the class's code; in the capture they run on fakes
+// (meta/wrapped.h). The inner tensors of an existing wrapper are found by tracing its __tensor_flatten__, so what that
+// depends on is guarded.
 #pragma once
 #include <unordered_map>
 #include <vector>
@@ -12,20 +13,20 @@ namespace gramme::trace {
 
 class Trace;
 
-/// Kept with the scope.
+/// State of the scope.
 struct Wrappers {
-  /// An inner tensor: known, or another wrapper's, or nobody has asked for it yet.
+  /// An inner tensor: known, or equal to another wrapper's part, or not asked for yet.
   struct Part {
     value::Tensor* tensor = nullptr;
     const value::Tensor* of = nullptr;
     size_t place = 0;
   };
   std::unordered_map<const value::Tensor*, std::vector<Part>> parts;
-  /// What the call that made it gave on fakes: its attributes are the real one's, but for data.
+  /// By wrapper: the fake that the call returned, whose attributes equal the real one's except for data.
   std::unordered_map<const value::Tensor*, PyObject*> likenesses;
   std::unordered_map<const graph::Node*, const value::Tensor*> inputs;
 
-  /// Where the inner tensor is known, or will be.
+  /// The record in which the inner tensor is known, or will be.
   Part& find(const value::Tensor* wrapper, size_t place);
   template <class Visit>
   void each_known(const value::Tensor* wrapper, Visit&& visit) const {
@@ -39,14 +40,14 @@ struct Wrappers {
   }
 };
 
-/// Memory of a graph's inputs: a wrapper's is that of its inner tensors.
+/// Memory of a graph input; a wrapper's is that of its inner tensors.
 struct Memory {
   const graph::Node* input;
   const source::Source* source;
   PyObject* object;
 };
 
-/// Finds out what an existing wrapper is made of; given by the builtins room, which can trace its method.
+/// Finds the inner tensors of an existing wrapper. Set by the builtins room, which can trace the wrapper's method.
 using OpenWrapper = void (*)(Trace& trace, value::Tensor* wrapper);
 void set_open_wrapper(OpenWrapper open);
 

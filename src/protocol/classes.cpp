@@ -104,7 +104,7 @@ struct ClassContent {
   Cell* dict_cell = nullptr;  // __classdictcell__
 };
 
-/// The cell that type.__new__ fills; ends the segment unless the class body made it, so that nobody else has it.
+/// The cell that type.__new__ fills. Ends the segment for a __classdictcell__ that other code may hold.
 Cell* cell_to_fill(PyObject* name, Value* seen) {
   auto* cell = as<Cell>(seen);
   if (!cell) cannot(Reason::CallUnknown, "a " + text_of(name) + " that is not a cell");

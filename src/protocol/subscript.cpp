@@ -71,7 +71,7 @@ Value* subscript(Trace& trace, PyObject* object, Value* key) {
   return adopt_form(trace, PyObject_GetItem(object, real.get()));
 }
 
-/// True for a __class_getitem__ in C, and typing.Generic's.
+/// True for a __class_getitem__ in C, and one that the module typing defines.
 bool is_effect_free(PyObject* class_getitem) {
   if (Py_TYPE(class_getitem) == &PyClassMethodDescr_Type) return true;
   if (Py_TYPE(class_getitem) != &PyClassMethod_Type) return false;

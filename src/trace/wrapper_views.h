@@ -8,7 +8,7 @@ struct Node;
 
 namespace gramme::trace {
 
-/// State of the scope. AOTAutograd recreates views of inputs by operators that the wrapper's class may not support.
+/// Kept with the scope. AOTAutograd makes views of inputs anew by operators of its own, which a class may not have.
 struct WrapperViews {
   std::unordered_set<const graph::Node*> nodes;
 };

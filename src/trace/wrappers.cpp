@@ -17,8 +17,7 @@ namespace {
 
 OpenWrapper open_wrapper = nullptr;
 
-/// Ends the segment if the program set attributes of the wrapper: the graph, which runs its class's code, runs before
-/// replay.
+/// The graph runs before replay stores what the program has set on it.
 void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers) {
   const auto changed = [](const Tensor* tensor) {
     return !tensor->attributes.empty() || tensor->late == Tensor::Closed;
@@ -103,7 +102,7 @@ void Scope::note_wrapper(Tensor* made, const meta::Result& result, const std::ve
   }
 }
 
-/// Notes a write to a wrapper as a write to its inner tensors.
+/// What it wraps was written with it.
 void Scope::note_parts_written(Tensor* wrapper, const graph::Node* node) {
   auto& wrappers = state<Wrappers>();
   for (Tensor* root = wrapper; root; root = root->base) {

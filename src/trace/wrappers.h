@@ -13,20 +13,20 @@ namespace gramme::trace {
 
 class Trace;
 
-/// State of the scope.
+/// Kept with the scope.
 struct Wrappers {
-  /// An inner tensor: known, or equal to another wrapper's part, or not asked for yet.
+  /// An inner tensor: known, or another wrapper's, or nobody has asked for it yet.
   struct Part {
     value::Tensor* tensor = nullptr;
     const value::Tensor* of = nullptr;
     size_t place = 0;
   };
   std::unordered_map<const value::Tensor*, std::vector<Part>> parts;
-  /// By wrapper: the fake that the call returned, whose attributes equal the real one's except for data.
+  /// What the call that made it gave on fakes: its attributes are the real one's, but for data.
   std::unordered_map<const value::Tensor*, PyObject*> likenesses;
   std::unordered_map<const graph::Node*, const value::Tensor*> inputs;
 
-  /// The record in which the inner tensor is known, or will be.
+  /// Where the inner tensor is known, or will be.
   Part& find(const value::Tensor* wrapper, size_t place);
   template <class Visit>
   void each_known(const value::Tensor* wrapper, Visit&& visit) const {
@@ -40,14 +40,14 @@ struct Wrappers {
   }
 };
 
-/// Memory of a graph input; a wrapper's is that of its inner tensors.
+/// Memory of a graph's inputs: a wrapper's is that of its inner tensors.
 struct Memory {
   const graph::Node* input;
   const source::Source* source;
   PyObject* object;
 };
 
-/// Finds the inner tensors of an existing wrapper. Set by the builtins room, which can trace the wrapper's method.
+/// Finds out what an existing wrapper is made of; given by the builtins room, which can trace its method.
 using OpenWrapper = void (*)(Trace& trace, value::Tensor* wrapper);
 void set_open_wrapper(OpenWrapper open);
 

@@ -66,7 +66,7 @@ const Symbol* symbol_of(const c10::IValue& part) {
 /// The symbol that a wrapped-number tensor was made of; null if there is none.
 Owned<> behind(const at::Tensor& tensor) {
   static PyObject* const attribute =
-      intern("_wrapped_number");  // not in torch's Python API: set by its C++ argument parser
+      intern("_wrapped_number");  // no name of torch: set where it parses arguments in C++
   Owned<> wrapper = aten::object_of(tensor);
   Owned<> number = Owned<>::steal(PyObject_GetAttr(wrapper.get(), attribute));
   if (!number) PyErr_Clear();

@@ -29,7 +29,7 @@ class Search {
     for (Py_ssize_t at = 0; PyDict_Next(parts, &at, &key, &part);) {
       const char* const name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
       if (!name) continue;
-      path += std::string("._modules['") + name + "']";  // not a lookup: the spelling of a source
+      path += std::string("._modules['") + name + "']";  // no name of torch: a source's text
       if (below(part, path)) return true;
       path.resize(length);
     }

@@ -1,3 +1,5 @@
+// Answers a backend's questions in Python objects: tables of sources and symbols, sizes computed on the backend's own
+// symbols, properties of the graph. Records what the backend demands.
 #include "backend/captured.h"
 
 #include <algorithm>

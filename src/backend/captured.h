@@ -1,4 +1,5 @@
-// What a backend may ask about the graph it is given, while it compiles it, and what it tells of it.
+// The object that a backend gets beside a graph: facts to ask for while it compiles, and demands to make on the
+// capture.
 #pragma once
 #include <optional>
 #include <string>

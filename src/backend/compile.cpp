@@ -1,3 +1,4 @@
+// Calls the backend with interrupts handled, and interprets what it returned or raised.
 #include "backend/compile.h"
 
 #include <optional>

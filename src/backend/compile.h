@@ -1,4 +1,4 @@
-// The call of a torch.compile backend.
+// Calls a torch.compile backend to compile a graph.
 #pragma once
 #include <vector>
 

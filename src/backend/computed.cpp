@@ -1,3 +1,4 @@
+// Lowers expressions by calling Python's operators on those objects.
 #include "backend/computed.h"
 
 namespace gramme::backend {

@@ -1,5 +1,5 @@
-// Expressions over a capture's symbols as Python objects that stand for the symbols compute them: ints, or
-// torch.SymInts of somebody's ShapeEnv.
+// Computes expressions over a capture's symbols from Python objects that stand for the symbols: ints, or torch.SymInts
+// of a backend's ShapeEnv.
 #pragma once
 #include <unordered_map>
 #include <vector>

@@ -1,3 +1,4 @@
+// Reads a graph once into a plain description, and makes fake tensors from that description later.
 #include "backend/examples.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Fake results of the nodes of a captured graph: for `node.meta["example_value"]`.
+// Fake results of a captured graph's nodes, for `node.meta["example_value"]`.
 //
 //   Examples examples(graph);                          // reads the graph once, may outlive it
 //   Owned<> list = examples.fakes(mode, values);       // a list by node of the torch.fx graph

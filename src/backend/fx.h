@@ -1,4 +1,4 @@
-// Makes a torch.fx.GraphModule of the captured graph.
+// Converts a captured graph to a torch.fx.GraphModule.
 #pragma once
 #include <vector>
 

@@ -1,3 +1,4 @@
+// Caches stack texts by frame and by chain of calls, and module paths by source.
 #include "backend/metadata.h"
 
 #include <ATen/SequenceNumber.h>

@@ -1,5 +1,4 @@
-// What node.meta of a torch.fx node says of the program, as PyTorch Dynamo writes it: "nn_module_stack",
-// "source_fn_stack" and "stack_trace".
+// Fills in node.meta of torch.fx nodes as PyTorch Dynamo does: "nn_module_stack", "source_fn_stack" and "stack_trace".
 //
 //   Metadata metadata;                               // one for each graph
 //   metadata.describe(node, fx_node, "add");

@@ -1,3 +1,4 @@
+// Calls the register function of each file of models.
 #include "builtins/builtins.h"
 
 #include "builtins/torch_rules.h"

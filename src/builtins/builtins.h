@@ -1,4 +1,4 @@
-// The models of C functions and types, registered once per process in protocol's tables.
+// Registers the models of C functions and types in protocol's tables, once per process.
 #pragma once
 
 namespace gramme::builtins {

@@ -1,3 +1,5 @@
+// Matches file names against the folders of torch, the standard library and gramme, and against package names; results
+// are cached by file.
 #include "builtins/file_rules.h"
 
 #include <algorithm>
@@ -15,7 +17,7 @@ bool is_below(std::string_view file, const std::string& root, std::string_view p
   return !root.empty() && starts_with(file, root) && starts_with(file.substr(root.size()), path);
 }
 
-/// The part before the first '/', without ".py".
+/// The first component of a path, without ".py".
 std::string_view first_component(std::string_view path) {
   path = path.substr(0, path.find('/'));
   return path.ends_with(".py") ? path.substr(0, path.size() - 3) : path;
@@ -30,7 +32,7 @@ std::string file_of(const char* module) {
   return {};
 }
 
-/// True if the file is of the package, which is loaded. It may lie in any folder of the program's path.
+/// True if the file belongs to this loaded package, in whatever folder of sys.path.
 bool is_of_package(std::string_view file, const std::string& name) {
   const std::string path = file_of(name.c_str());
   const std::string_view folder = std::string_view(path).substr(0, path.rfind('/') + 1);

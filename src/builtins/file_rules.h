@@ -1,4 +1,5 @@
-// What happens to functions by the files they come from: PyTorch's, gramme's, the standard library's, other packages'.
+// Which functions are traced or run for real, by the files they come from: PyTorch's, gramme's, the standard library's,
+// other packages'.
 #pragma once
 #include <Python.h>
 
@@ -15,18 +16,18 @@ namespace gramme::builtins {
 /// Directory of a loaded module's __file__ with a '/' at the end; empty if it has none.
 std::string directory_of(const char* module);
 
-/// Each file is looked at once.
+/// The rules about files; the result for each file is cached.
 class FileRules {
  public:
-  /// A row of the table; other kinds are not about files.
+  /// Adds a row of rules.txt; kinds that are not about files are ignored.
   void add(const std::string& kind, const std::string& name);
   void find_roots();
   /// True if the file's functions run for real.
   bool runs(PyObject* file);
   bool is_of_torch(PyObject* file) const;
-  /// True for a function of torch that programs are made of. The rest only serves operators.
+  /// True for a function of torch that models consist of, as opposed to one that only serves operators.
   bool is_of_models(PyCodeObject* code) const;
-  /// True if the file belongs to a tool that looks at the program itself: importlib, PyTorch's compilers, gramme.
+  /// True if the file belongs to a tool that inspects programs: importlib, PyTorch's compilers, gramme.
   bool is_tool(PyObject* file) const;
 
  private:

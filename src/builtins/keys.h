@@ -1,4 +1,4 @@
-// as_key() of python_support.h for a key that is known to be a dict's or a set's.
+// as_key() of python_support.h with the use of the key (dict or set), for error messages.
 #pragma once
 #include "builtins/python_support.h"
 #include "protocol/keys.h"

@@ -17,7 +17,7 @@ bool is_library_module(PyObject* name) {
   return name && PyUnicode_Check(name) && std::any_of(std::begin(kLibrary), std::end(kLibrary), named);
 }
 
-/// A `__subclasshook__` that is not the standard library's, whose hooks only read the classes' dicts. Protocols have
+/// True for a `__subclasshook__` outside the standard library, whose own hooks only read class dicts. Protocols have
 /// theirs as a plain function.
 bool has_user_hook(PyTypeObject* type) {
   PyObject* hook = cpython::type_lookup(type, k_subclasshook);
@@ -28,7 +28,7 @@ bool has_user_hook(PyTypeObject* type) {
   return !is_library_module(PyDict_GetItemString(PyFunction_GET_GLOBALS(function.get()), "__name__"));
 }
 
-/// A metaclass with a `__subclasscheck__` that is neither type's, ABCMeta's nor typing's.
+/// True for a metaclass whose `__subclasscheck__` is neither type's, ABCMeta's nor typing's.
 bool has_user_check(PyTypeObject* type) {
   static PyObject* const kCheck = intern("__subclasscheck__");
   static PyObject* const kModule = intern("__module__");
@@ -40,8 +40,8 @@ bool has_user_check(PyTypeObject* type) {
   return !is_library_module(cpython::type_lookup(meta, kModule));
 }
 
-/// A protocol that is not for run time, or has members that are no methods, answers issubclass() in the library only,
-/// which it tells by its callers' frames. Since 3.12 its metaclass does, before it asks ABCMeta.
+/// True for a protocol that is not runtime-checkable or has non-method members. It answers issubclass() only to the
+/// standard library, which it recognises by the caller's frame (since 3.12 its metaclass does).
 bool looks_at_callers(PyTypeObject* cls) {
   PyObject* const only_methods = once([] { return real("typing", "_is_callable_members_only"); });
   if (!only_methods) return false;
@@ -57,8 +57,8 @@ bool looks_at_callers(PyTypeObject* cls) {
   return take(PyObject_CallOneArg(only_methods, object)).get() != Py_True;
 }
 
-/// What a hook of the program does besides answering would be seen when Python asks it, now and in a guard: it is
-/// traced, and may change nothing.
+/// Traces a hook of the program, which may change nothing: Python calls it now and again in guards, and side effects
+/// would be visible.
 void follow_hook(Trace& trace, PyTypeObject* cls, PyTypeObject* subclass) {
   if (trace.is_made(cls) || trace.is_made(subclass))
     cannot(Reason::OpaqueCallback, "a __subclasshook__ asked about a class made in the capture");
@@ -72,7 +72,7 @@ void follow_hook(Trace& trace, PyTypeObject* cls, PyTypeObject* subclass) {
   confined.check();
 }
 
-/// The hooks of an abstract class and of those below it, which it asks.
+/// The same for the hooks of an abstract class and of its subclasses, which it consults.
 void follow_hooks(Trace& trace, PyTypeObject* cls, PyTypeObject* subclass, int depth = 0) {
   if (depth > 20 || has_user_check(cls))
     cannot(Reason::OpaqueCallback, "isinstance() of a class with its own __subclasscheck__");
@@ -82,12 +82,12 @@ void follow_hooks(Trace& trace, PyTypeObject* cls, PyTypeObject* subclass, int d
     follow_hooks(trace, reinterpret_cast<PyTypeObject*>(PyList_GET_ITEM(below.get(), i)), subclass, depth + 1);
 }
 
-/// What was asked in the capture: the answer stays, as abc keeps it.
+/// State of the capture: answers already given, which stay the same, as in abc's cache.
 struct Asked {
-  std::map<std::pair<PyTypeObject*, PyTypeObject*>, bool> answers;  // of (subclass, class)
+  std::map<std::pair<PyTypeObject*, PyTypeObject*>, bool> answers;  // by (subclass, class)
 };
 
-/// What was registered may change the answer for a class, and for one made in the capture through its bases.
+/// Guards the answer, which a later register() may change; for a class made in the capture, through its bases.
 void guard_answer(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, bool answer) {
   auto* object = reinterpret_cast<PyObject*>(subclass);
   if (!trace.is_made(subclass)) {
@@ -102,7 +102,7 @@ void guard_answer(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, bool 
   }
 }
 
-/// issubclass(), or isinstance() of a protocol that tells the two apart. -1: it raised.
+/// issubclass(), or isinstance() for protocols where the two differ. -1 if it raised.
 int ask(PyTypeObject* subclass, PyTypeObject* cls, PyObject* instance) {
   PyObject* const check = once([] { return real("abc", "ABCMeta.__instancecheck__"); });
   auto* object = reinterpret_cast<PyObject*>(cls);
@@ -113,7 +113,7 @@ int ask(PyTypeObject* subclass, PyTypeObject* cls, PyObject* instance) {
   return answer ? PyObject_IsTrue(answer.get()) : -1;
 }
 
-/// Asks Python about two real classes; of the program's code only what changes nothing would run.
+/// Asks Python about two real classes. Only code of the program that changes nothing may run.
 bool is_abstract_subclass(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, PyObject* instance) {
   if (trace.is_subtype(subclass, cls) &&
       trace.type_lookup(cls, k_subclasshook) == trace.type_lookup(&PyBaseObject_Type, k_subclasshook))

@@ -1,5 +1,5 @@
-// Calls of NumPy's with arrays. gramme/_numpy.py says what each comes to: operations on the tensors below the arrays,
-// and what NumPy itself gives for such arrays, which the result must be.
+// NumPy calls with arrays. gramme/_numpy translates each call into operations on the tensors under the arrays, and
+// states what NumPy returns for such arrays, which the result must match.
 #include "builtins/python_arrays.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 Owned<> attribute(PyObject* object, const char* name) { return take(PyObject_GetAttrString(object, name)); }
 
-/// The sizes of now, in a tuple.
+/// The present sizes as a tuple.
 Owned<> numbers_now(Trace& trace, const std::vector<shape::SymInt>& numbers) {
   Owned<> result = take(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -36,12 +36,12 @@ Owned<> numbers_now(Trace& trace, const std::vector<shape::SymInt>& numbers) {
   return result;
 }
 
-/// The arguments of one call, as gramme._numpy is asked about them and answers.
+/// The arguments of one call in the form that gramme._numpy receives.
 class Question {
  public:
   explicit Question(Trace& trace) : trace_(trace) {}
 
-  /// A constant as it is, for an array a Stand; null if the value is neither.
+  /// Describes an argument: a constant as itself, an array as a Stand; null for others.
   Owned<> describe(Value* value) {
     Trace::Deeper deeper(trace_);
     value = trace_.see(value);
@@ -64,22 +64,22 @@ class Question {
   const std::vector<Object*>& arrays() const { return arrays_; }
   Number* number(size_t index) const { return numbers_.at(index); }
   const std::vector<Number*>& numbers() const { return numbers_; }
-  /// The place of the first array in whose memory the tensor lies; -1 if it is in none.
+  /// The index of the first array whose memory contains the tensor; -1 if none does.
   long memory_of(const Tensor* tensor) const {
     for (size_t i = 0; i < arrays_.size(); ++i)
       if (storage_root(below(i)) == storage_root(tensor)) return static_cast<long>(i);
     return -1;
   }
-  /// True if the program has a tensor in that memory. A write by NumPy leaves its version as it is.
+  /// True if the program holds a tensor on that memory, whose version counter NumPy's writes would not raise.
   bool is_seen(const Tensor* tensor) const {
     return std::ranges::any_of(trace_.scope().state<Arrays>().given,
                                [&](const Tensor* given) { return storage_root(given) == storage_root(tensor); });
   }
-  /// True if anything was written that may lie in the tensor's memory.
+  /// True if a write in the segment may have touched the tensor's memory.
   bool is_written(const Tensor* tensor) const {
     return trace_.scope().inputs_written() || trace_.scope().is_written_around(tensor);
   }
-  /// The answer holds for the sizes of now.
+  /// Fixes the sizes, because the answer holds for the present ones.
   void fix() {
     for (size_t i = 0; i < arrays_.size(); ++i) {
       for (const shape::SymInt& size : below(i)->record->sizes) trace_.fixed(size);
@@ -99,7 +99,7 @@ class Question {
     return items;
   }
 
-  /// A number that may be another one in the next call: the int or float that it is now, which says so.
+  /// A varying number: an instance of an int or float subclass with its present value.
   Owned<> varying(Number* number) {
     PyObject* const whole = once([] { return helper("VaryingInt"); });
     PyObject* const real = once([] { return helper("VaryingFloat"); });
@@ -135,12 +135,12 @@ class Question {
   std::vector<Number*> numbers_;
 };
 
-/// What an answer of gramme._numpy comes to in the capture.
+/// Carries out an answer of gramme._numpy in the capture.
 class Answer {
  public:
   Answer(Trace& trace, const Question& question) : trace_(trace), question_(question) {}
 
-  /// Carries out the calls in it.
+  /// Emits the calls in the answer's tree.
   Value* carry_out(PyObject* tree) {
     PyObject* const call = once([] { return helper("Call"); });
     if (auto* type = reinterpret_cast<PyObject*>(Py_TYPE(tree)); type == call) return emit(tree);
@@ -160,13 +160,13 @@ class Answer {
     return slice;
   }
 
-  /// Numbers that the graph does not take, what it takes was computed of: they must be what they are.
+  /// Specialises numbers that the graph does not take as inputs, since the answer was computed from their values.
   void specialize_others() {
     for (size_t i = 0; i < question_.numbers().size(); ++i)
       if (!used_.contains(i)) trace_.constant_of(question_.number(i));
   }
 
-  /// The value as the program sees it; `expected` is what NumPy gives.
+  /// The result as the program sees it; `expected` describes what NumPy returns.
   Value* shown(PyObject* expected, Value* made) {
     made = trace_.see(made);
     if (expected == Py_None) return made;
@@ -213,7 +213,7 @@ class Answer {
     return items;
   }
 
-  /// An array knows nothing of gradients that its tensor came to need.
+  /// The tensor of an operand, detached: arrays have no gradients.
   Value* operand(PyObject* stand) {
     static PyObject* const detach = intern("detach");
     Value* tensor = question_.below(index_of(stand));
@@ -264,7 +264,7 @@ class Answer {
   std::set<size_t> used_;
 };
 
-/// What gramme._numpy says of the call; null if nothing, or if one of its arguments cannot be described.
+/// The answer of gramme._numpy for the call; null if it has none, or if an argument cannot be described.
 Owned<> asked(Question& question, PyObject* callable, const Args& args, bool exact) {
   PyObject* const answer = once([] { return helper("answer"); });
   Owned<> positional = take(PyTuple_New(static_cast<Py_ssize_t>(args.positional))), keywords = take(PyDict_New());
@@ -280,14 +280,14 @@ Owned<> asked(Question& question, PyObject* callable, const Args& args, bool exa
   aten::Uncounted uncounted;
   Owned<> found = take(PyObject_CallFunctionObjArgs(answer, callable, positional.get(), keywords.get(),
                                                     exact ? Py_True : Py_False, nullptr));
-  if (silence.warned) {  // it would not be told again
+  if (silence.warned) {  // the program would not warn again
     PyDict_Clear(once([] { return helper("answers"); }));
     cannot(Reason::OperatorWarns);
   }
   return found;
 }
 
-/// What the record of an array says, for all sizes; null if it is another attribute.
+/// An attribute that the array's description determines for all sizes; null for others.
 Value* of_record(Trace& trace, PyObject* callable, Value* self) {
   PyObject* const shape = once([] { return real("numpy", "ndarray.shape"); });
   PyObject* const size = once([] { return real("numpy", "ndarray.size"); });
@@ -304,8 +304,7 @@ Value* of_record(Trace& trace, PyObject* callable, Value* self) {
   return sizes;
 }
 
-/// Under numpy.errstate() values may raise, or call something: answers are for a state in which they do not, and hold
-/// in that alone.
+/// Guards NumPy's error state: answers hold only where floating-point errors neither raise nor call anything.
 void guard_error_state(Trace& trace) {
   PyObject* const variable = once([] { return helper("ERROR_STATE"); });
   if (!PyContextVar_CheckExact(variable)) return;
@@ -316,7 +315,7 @@ void guard_error_state(Trace& trace) {
   trace.guard({source, guards::Kind::Identity, Owned<>::steal(now)});
 }
 
-/// What a method gives that asks for the data of an array: "ndarray.item".
+/// Methods that read an array's data, such as "ndarray.item".
 Value* of_data(Trace& trace, const Args& args, const std::string& name) {
   const bool alone = args.positional == 1 && !args.keywords;
   const Array* array = alone ? trace::array_of(trace, trace.see(args[0])) : nullptr;
@@ -350,7 +349,7 @@ Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
 
 }  // namespace
 
-/// Refuses a tensor that the graph does not have as NumPy would have it.
+/// Ends the segment if NumPy could not share the tensor's memory as the graph has it.
 void refuse_tensor(const Tensor* tensor, const char* wanted) {
   const meta::Record& record = *tensor->record;
   PyObject* const cpu = once([] {

@@ -1,4 +1,4 @@
-// collections: deque, and what Counter counts with. OrderedDict and defaultdict are in python_dict.cpp.
+// collections: deque, and Counter's counting loop. OrderedDict and defaultdict are in python_dict.cpp.
 #include <opcode.h>
 
 #include "base/once.h"
@@ -148,7 +148,7 @@ Value* index(Trace& trace, const Args& args) {
   protocol::raise_not_in(trace, "index", "deque", item);
 }
 
-/// Counter's loop: one more for each element.
+/// collections._count_elements: adds one for each element.
 Value* count_elements(Trace& trace, const Args& args) {
   auto [mapping, iterable] = positional<2>(args, 2);
   Mapping counts = Mapping::self(trace, mapping);

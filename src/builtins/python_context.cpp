@@ -1,5 +1,6 @@
-// contextvars: what the context held is guarded, what the program sets is set in replay, where the tokens are made. A
-// copied context is what the program set in it over what the thread's own holds; it does not leave the capture.
+// contextvars. Values that the context held are guarded; variables that the program sets are set in replay, which also
+// makes the tokens. A copied context overlays the thread's own with what the program set in it; it cannot leave the
+// capture.
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
@@ -15,18 +16,18 @@ using Variables = std::unordered_map<Value*, Value*>;
 
 struct Set {
   Object* variable;
-  Value* before;  // what the capture had set; null if it was what the context held
+  Value* before;  // value set by the capture before; null if the context's own
   const Value* context;
   bool used;
 };
 
-/// What the contexts of a capture hold.
+/// State of the capture: its contexts.
 struct Contexts {
-  Variables variables;  // of the one in which the program runs, where the capture set them
-  /// By the token. One made before the capture gets its place when it is used.
+  Variables variables;  // set by the capture in the present context
+  /// By token. An existing token is added when it is used.
   std::unordered_map<const Value*, Set> set_by;
   std::unordered_map<const Value*, Variables> copied;
-  const Value* running = nullptr;  // a copied one; null: the thread's own
+  const Value* running = nullptr;  // the copied context being run; null: the thread's own
 };
 
 Object* variable_argument(Trace& trace, Value* self) {
@@ -36,7 +37,7 @@ Object* variable_argument(Trace& trace, Value* self) {
   return variable;
 }
 
-/// What this context holds, or null.
+/// The variable's value in the present context, or null.
 Value* held(Trace& trace, Object* variable) {
   PyObject* const missing =
       once([] { return take(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))).release(); });
@@ -54,7 +55,7 @@ Value* content_of(Trace& trace, const Variables& variables, Object* variable) {
   return set != variables.end() ? set->second : held(trace, variable);
 }
 
-/// variable.get(default): the default of the call, then of the variable, where the context has none.
+/// variable.get(default): the context's value, else the call's default, else the variable's.
 Value* get(Trace& trace, const Args& args) {
   auto [self, fallback] = positional<2>(args, 1);
   Object* variable = variable_argument(trace, self);
@@ -86,7 +87,7 @@ Value* set(Trace& trace, const Args& args) {
   return token;
 }
 
-/// A token that was made before the capture is good where the guards say so, and once.
+/// Checks and guards an existing token, which is valid for one reset.
 void note_token(Trace& trace, Object* variable, Object* token) {
   auto& contexts = trace.state<Contexts>();
   auto part = [&](int64_t which) { return trace.pool->child(token->source, SK::TokenPart, which); };
@@ -139,7 +140,7 @@ const Value* copied_argument(Trace& trace, Value* self) {
   return context;
 }
 
-/// In the scope the thread's variables are those of a copied context.
+/// Scope in which a copied context is the present one.
 class Inside {
  public:
   Inside(Contexts& contexts, const Value* context) : contexts_(contexts), context_(context), outer_(contexts.running) {

@@ -1,5 +1,5 @@
-// copy.copy and copy.deepcopy on values, as copy.py does it for builtin containers and for instances without pickling
-// of their own.
+// copy.copy and copy.deepcopy on values, as in copy.py, for builtin containers and for instances without custom
+// pickling.
 #include <unordered_map>
 
 #include "base/once.h"
@@ -20,7 +20,7 @@ using value::Object;
 using value::Set;
 using value::Tuple;
 
-/// One call of copy() or deepcopy(): what was copied already is copied once.
+/// One call of copy() or deepcopy(), with its memo.
 class Copier {
  public:
   Copier(Trace& trace, bool deep) : trace_(trace), deep_(deep) {}
@@ -49,7 +49,7 @@ class Copier {
   std::unordered_map<Value*, Value*> memo_;
 };
 
-/// A tuple whose items stay the same is its own copy.
+/// A tuple is its own copy if its items are.
 Value* Copier::copy_of(Tuple* tuple) {
   if (tuple->type != &PyTuple_Type && (tuple->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) require_plain(tuple->type);
   if (!deep_ && tuple->type == &PyTuple_Type) return tuple;
@@ -87,7 +87,7 @@ Value* Copier::copy_of(Dict* dict) {
   return result;
 }
 
-/// What hangs off an instance, in a dict of its own.
+/// An instance's __dict__, copied to a dict.
 Value* Copier::copy_of(value::InstanceDict* dict) {
   Dict* result = trace_.dict();
   memo_[dict] = result;
@@ -115,7 +115,7 @@ Value* Copier::copy_of(Set* set) {
   return result;
 }
 
-/// Ends the segment for a class that says itself how it is pickled, or whose instances have slots.
+/// Ends the segment for a class with custom pickling or slots.
 void Copier::require_plain(PyTypeObject* type) {
   static PyObject* const kHooks[] = {intern("__reduce_ex__"), intern("__reduce__"), intern("__getstate__")};
   static PyObject* const kForbidden[] = {intern("__setstate__"), intern("__getnewargs_ex__"), intern("__slots__")};
@@ -131,14 +131,14 @@ void Copier::require_plain(PyTypeObject* type) {
   if (own) cannot(Reason::ArgumentKind, std::string("a copy of a ") + type->tp_name);
 }
 
-/// `__copy__` or `__deepcopy__` of the class, else a new instance with the same attributes.
+/// Calls the class's `__copy__` or `__deepcopy__`, else makes a new instance with the same attributes.
 Value* Copier::copy_of(Object* object) {
   static PyObject* const kCopy = intern("__copy__");
   static PyObject* const kDeepCopy = intern("__deepcopy__");
   if (trace_.type_lookup(object->type, deep_ ? kDeepCopy : kCopy)) {
     Value* method = protocol::special_method(trace_, object, deep_ ? kDeepCopy : kCopy);
     if (!deep_) return protocol::call(trace_, method, {});
-    return memo_[object] = protocol::call(trace_, method, {trace_.dict()});  // a memo of its own
+    return memo_[object] = protocol::call(trace_, method, {trace_.dict()});  // a new memo
   }
   if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || object->payload || !cpython::builtin_base(object->type))
     cannot(Reason::ArgumentKind, std::string("a copy of a ") + object->type->tp_name);

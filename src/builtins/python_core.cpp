@@ -1,5 +1,5 @@
-// Builtin functions that ask or read objects: len, isinstance, getattr, type, iter, next, any, sorted …; those run for
-// real.
+// Builtin functions that inspect or read objects (len, isinstance, getattr, type, iter, next, any, sorted …), and
+// builtins that run for real.
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "protocol/answers.h"
@@ -70,7 +70,7 @@ Value* globals_of_caller(Trace& trace, const Args& args) {
   return trace.inliner->current_function()->globals;
 }
 
-/// type(name, bases, names): the module is that of the function that calls.
+/// type(name, bases, names); the class's module is that of the calling function.
 Value* class_of_three(Trace& trace, const Args& args) {
   static PyObject* const kModule = intern("__module__");
   static PyObject* const kName = intern("__name__");
@@ -91,7 +91,7 @@ Value* type_of_value(Trace& trace, const Args& args) {
   return protocol::class_value(trace, protocol::type_of(trace.see(args[0])));
 }
 
-/// Text hashes alike within one process only: a segment that folded it is not good for another.
+/// hash(). Hashes of str differ between processes, so a segment that folded one is not portable.
 Value* hash_of(Trace& trace, const Args& args) {
   static PyObject* const kHash = intern("__hash__");
   PyObject* const real_hash = once([] { return real("builtins", "hash"); });
@@ -125,7 +125,7 @@ Value* iter(Trace& trace, const Args& args) {
   return protocol::make_iterator(trace, Iterator::CallUntil, {object, sentinel});
 }
 
-/// `__next__` of an instance or generator, which keeps what its StopIteration carries.
+/// next() of an instance or generator by `__next__`, which keeps the value of its StopIteration.
 Value* next_or_raise(Trace& trace, Value* iterator, bool value_counts) {
   static PyObject* const kNext = intern("__next__");
   if (iterator->kind == Kind::Object)
@@ -175,7 +175,7 @@ bool is_free_variable(const PyCodeObject* code, PyObject* name) {
   return false;
 }
 
-/// The class that super() finds in the frame: what its free variable __class__ holds.
+/// The class that super() finds in the frame: the content of the free variable __class__.
 Value* class_around(Trace& trace) {
   static PyObject* const kClass = intern("__class__");
   const PyCodeObject* code = trace.inliner->current_function()->code;
@@ -190,7 +190,7 @@ Value* class_around(Trace& trace) {
   return found;
 }
 
-/// super() looks up behind `type` in the MRO of the object's class, or of the object if it is a class itself.
+/// super(): looks up after `type` in the MRO of the object's class, or of the object if that is a class.
 Value* make_super(Trace& trace, const Args& args) {
   auto [type, object] = positional<2>(args, 0);
   if (type && !object) cannot(Reason::ArgumentKind, "super() with one argument");

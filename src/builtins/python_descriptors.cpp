@@ -1,4 +1,4 @@
-// property, classmethod, staticmethod; cells; type.__setattr__; what abc does to a new class.
+// property, classmethod, staticmethod; cells; type.__setattr__; the initialisation of abstract classes.
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
@@ -50,9 +50,10 @@ Value* make_method_descriptor(Trace& trace, const Args& args) {
   return protocol::method_descriptor(trace, type, function);
 }
 
-// ---- fields of types in C, asked through their descriptors
+// ---- fields of C types, read through their descriptors
 
-/// The object, if an attribute of it is what the descriptor gives; ends the segment if its class may answer otherwise.
+/// The object if reading its attribute gives what the descriptor gives; ends the segment if its class may answer
+/// differently.
 Value* described_object(Trace& trace, Value* self, Value* object) {
   PyObject* descriptor = trace.see(self)->object;
   Value* seen = trace.see(object);
@@ -71,7 +72,7 @@ Value* get_field(Trace& trace, const Args& args) {
   if (is_none(trace, object)) return trace.see(self);
   Value* seen = described_object(trace, self, object);
   PyObject* descriptor = trace.see(self)->object;
-  // Not by a look-up, which may come back to this descriptor.
+  // No lookup, which might come back to this descriptor.
   auto* instance = value::as<Object>(seen);
   Value* found = instance ? protocol::c_descriptor(trace, instance, descriptor, PyDescr_NAME(descriptor))
                           : protocol::get_attribute(trace, seen, PyDescr_NAME(descriptor));
@@ -121,7 +122,7 @@ Value* delete_attribute_of_type(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// type.__subclasses__(): those that the process knows, but none that the capture made.
+/// type.__subclasses__(), without classes that the capture made.
 Value* subclasses_of(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   PyTypeObject* cls = class_argument(trace, self);
@@ -139,7 +140,7 @@ Value* subclasses_of(Trace& trace, const Args& args) {
   return trace.list(std::move(items));
 }
 
-/// For a class made in the capture, called for real on the type that gives it its shape.
+/// _abc_init() of a class made in the capture: called for real on its real type.
 Value* init_abstract_class(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   auto* cls = trace.see_as<value::Class>(self);

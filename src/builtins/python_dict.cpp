@@ -27,7 +27,7 @@ PyTypeObject* default_dict_type() {
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
-/// The mapping that update() of `self` fills.
+/// The mapping that `self.update()` fills.
 Mapping updated(Trace& trace, Value* self) {
   Mapping result = Mapping::self(trace, self);
   if (trace.see(self)->kind == Kind::Object && result.dict() && result.dict()->type == ordered_dict_type())
@@ -109,7 +109,7 @@ Value* get(Trace& trace, const Args& args) {
   return found ? found : missing ? missing : trace.none();
 }
 
-/// dict.__getitem__: `__missing__` of a subclass is asked for an absent key.
+/// dict.__getitem__, which calls a subclass's `__missing__` for an absent key.
 Value* get_item(Trace& trace, const Args& args) {
   static PyObject* const kMissing = intern("__missing__");
   auto [self, key] = positional<2>(args, 2);
@@ -122,7 +122,7 @@ Value* get_item(Trace& trace, const Args& args) {
   raise_key_error(trace, key);
 }
 
-/// defaultdict.__missing__: makes, stores and gives the default.
+/// defaultdict.__missing__: makes, stores and returns the default.
 Value* missing(Trace& trace, const Args& args) {
   auto [self, key] = positional<2>(args, 2);
   Mapping mapping = Mapping::self(trace, self);
@@ -176,7 +176,7 @@ Value* delete_item(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// Only OrderedDict's methods take keywords.
+/// Ends the segment at keywords, which only OrderedDict's methods accept.
 void refuse_keywords(Mapping& mapping, const Args& args) {
   bool ordered = mapping.dict() && mapping.dict()->type == ordered_dict_type();
   if (args.keywords && !ordered) cannot(Reason::ArgumentKind, "a dict's method with keyword arguments");
@@ -187,7 +187,7 @@ Value* set_default(Trace& trace, const Args& args) {
   Mapping mapping = Mapping::self(trace, self);
   refuse_keywords(mapping, args);
   if (mapping.dict() && mapping.dict()->type == ordered_dict_type() && trace.see(self)->kind == Kind::Object)
-    cannot(Reason::ArgumentKind, "setdefault() of a subclass of OrderedDict");  // asks its __contains__ and more
+    cannot(Reason::ArgumentKind, "setdefault() of a subclass of OrderedDict");  // calls its __contains__ and more
   Value* hashed = mapping.asked(key);
   if (Value* found = mapping.get_asked(hashed)) return found;
   Value* stored = item ? item : trace.none();
@@ -200,7 +200,7 @@ Value* pop(Trace& trace, const Args& args) {
   Mapping mapping = Mapping::self(trace, self);
   refuse_keywords(mapping, args);
   bool own = !value::hashable(trace.see(key));
-  if (own && mapping.size() == 0) cannot(Reason::ArgumentKind, "pop() of an empty dict");  // asks the key nothing
+  if (own && mapping.size() == 0) cannot(Reason::ArgumentKind, "pop() of an empty dict");  // calls no method of the key
   Value* hashed = mapping.asked(key);
   Value* found = mapping.get_asked(hashed);
   if (!found && !missing) raise_key_error(trace, key);
@@ -237,7 +237,7 @@ Value* clear(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// The order of the real dict changes too, so replay writes the whole content.
+/// OrderedDict.move_to_end; replay then writes the whole content, since the real dict's order changes.
 Value* move_to_end(Trace& trace, const Args& args) {
   auto [self, key, last] = bind(args, 2, {"", "key", "last"});
   Mapping mapping = Mapping::self(trace, self);

@@ -1,4 +1,4 @@
-// Exceptions: what their classes in C do.
+// Exceptions: the methods of their C classes.
 #include "base/imported.h"
 #include "base/text.h"
 #include "builtins/python_support.h"
@@ -6,7 +6,7 @@
 namespace gramme::builtins {
 namespace {
 
-/// What exceptions hold in C is written by no effect.
+/// Self of a method that changes C fields; ends the segment for existing exceptions, since no effect writes these.
 value::Object* changing_exception(Trace& trace, Value* self) {
   auto* object = object_argument(trace, self);
   if (object->existing()) cannot(Reason::MutationUnsupported, "an exception created before the capture");
@@ -47,7 +47,8 @@ Value* repr_of_exception(Trace& trace, const Args& args) {
   return trace.text(name + (tuple->items.size() == 1 ? "(" + shown + ")" : shown));
 }
 
-/// The traceback is not modelled: an exception that leaves the function is raised again by a plain run.
+/// BaseException.with_traceback. The traceback is not modelled: an exception that leaves the function is raised by an
+/// uncompiled run.
 Value* with_traceback(Trace& trace, const Args& args) {
   auto [self, traceback] = positional<2>(args, 2);
   if (!is_none(trace, traceback) && protocol::type_of(trace.see(traceback)) != &PyTraceBack_Type)

@@ -48,7 +48,7 @@ Value* reduce(Trace& trace, const Args& args) {
   return result;
 }
 
-/// __get__ of functions and of lru_cache's wrapper: a method, or the function itself through the class.
+/// __get__ of functions and lru_cache wrappers: a method, or the function itself for access through the class.
 Value* get_function(Trace& trace, const Args& args) {
   auto [self, object, type] = positional<3>(args, 2);
   if (is_none(trace, object)) return trace.see(self);
@@ -58,7 +58,7 @@ Value* get_function(Trace& trace, const Args& args) {
   return method;
 }
 
-/// cached_property.__get__ without its lock: what the instance's dict has, else the function's result, stored there.
+/// cached_property.__get__ without its lock: the instance dict's entry, else the function's result, stored there.
 Value* get_cached_property(Trace& trace, const Args& args) {
   static PyObject* const kName = intern("attrname");
   static PyObject* const kFunction = intern("func");
@@ -103,14 +103,13 @@ Value* get_partial_method(Trace& trace, const Args& args) {
 
 // ---- singledispatch
 
-/// True if issubclass() of the class asks only for the MRO.
+/// True if issubclass() for the class depends only on the MRO.
 bool decides_by_mro(Trace& trace, value::Class* cls) {
   static PyObject* const kCheck = intern("__subclasscheck__");
   return cls && trace.type_lookup(Py_TYPE(cls->object), kCheck) == trace.type_lookup(&PyType_Type, kCheck);
 }
 
-/// dispatch(cls): what it would choose without its cache, which the capture may have looked into. Good as long as the
-/// same classes are registered.
+/// dispatch(cls): the choice without its cache, which the capture may track. Guarded by the registered classes.
 Value* dispatch(Trace& trace, value::Function* function, const Args& args) {
   auto [cls] = positional<1>(args, 1);
   auto* registry = trace.see_as<value::Dict>(free_variable(trace, function, "registry"));

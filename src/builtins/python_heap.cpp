@@ -1,4 +1,4 @@
-// heapq and bisect: the C functions behind them, comparing in the order in which they do.
+// The C functions of heapq and bisect, with the same comparisons in the same order.
 #include "builtins/python_support.h"
 
 namespace gramme::builtins {
@@ -104,7 +104,7 @@ Value* push_and_pop(Trace& trace, const Args& args) {
 
 // ---- bisect
 
-/// Where x belongs: behind its equals (right) or before them.
+/// The position of x: after equal items (right) or before them.
 template <bool right>
 Py_ssize_t place(Trace& trace, Value* sequence, Value* x, Value* lo, Value* hi, Value* key) {
   Py_ssize_t low = lo ? protocol::index(trace, lo) : 0;
@@ -149,7 +149,7 @@ void register_heap() {
                {"heapreplace", &replace<false>},
                {"_heapreplace_max", &replace<true>},
                {"heappushpop", &push_and_pop<false>},
-               // of 3.14
+               // since 3.14
                {"heapify_max", &heapify<true>},
                {"heappush_max", &push<true>},
                {"heappop_max", &pop<true>},

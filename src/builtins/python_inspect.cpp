@@ -11,8 +11,8 @@ using value::Function;
 
 // ---- inspect.signature
 
-/// A function that existed before the capture, guarded by what its signature is made of, which may be the function it
-/// wraps; null for any other.
+/// An existing function, guarded by the parts that its signature depends on (perhaps those of a wrapped function); null
+/// for others.
 PyObject* described_function(Trace& trace, Value* value, int depth = 0) {
   static PyObject* const kWrapped = intern("__wrapped__");
   static PyObject* const kSignature = intern("__signature__");
@@ -25,7 +25,7 @@ PyObject* described_function(Trace& trace, Value* value, int depth = 0) {
   return function->object;
 }
 
-/// Signatures are immutable: made once, now.
+/// inspect.signature: immutable, so it is made during the capture.
 Value* signature(Trace& trace, const Args& args) {
   PyObject* const real_signature = once([] { return real("inspect", "signature"); });
   auto [callable] = positional<1>(args, 1);
@@ -38,7 +38,7 @@ Value* signature(Trace& trace, const Args& args) {
 
 // ---- inspect.getattr_static
 
-/// For an instance: a data descriptor of the class, its own attribute, the class's.
+/// getattr_static of an instance: a data descriptor of the class, else its own attribute, else the class's.
 Value* get_static(Trace& trace, const Args& args) {
   static PyObject* const kDict = intern("__dict__");
   auto [subject, name, missing] = bind(args, 2, {"obj", "attr", "default"});

@@ -83,7 +83,7 @@ Value* next_item(Trace& trace, const Args& args) {
   raise_stop_iteration(trace, nullptr);
 }
 
-/// How many items an iterator over a sequence still has, as far as the sequence says.
+/// __length_hint__ of an iterator over a sequence.
 Value* items_left(Trace& trace, const Args& args) {
   static PyObject* const kLen = intern("__len__");
   auto [self] = positional<1>(args, 1);
@@ -107,7 +107,7 @@ Generator* generator_argument(Trace& trace, Value* self) {
   return generator;
 }
 
-/// Resumes it; StopIteration with the returned value at its end.
+/// Resumes a generator; raises StopIteration with the returned value at its end.
 Value* resume(Trace& trace, Generator* generator, Value* sent, const value::UserError* thrown) {
   Value* returned = trace.none();
   if (Value* item = trace.inliner->resume(generator, sent, thrown, &returned)) return item;

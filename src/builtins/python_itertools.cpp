@@ -1,4 +1,4 @@
-// itertools: lazy iterators of protocol/iterate.h, and a few sorts of their own.
+// itertools: the sorts of protocol/iterate.h, and a few with step functions here.
 #include <string_view>
 
 #include "base/once.h"
@@ -13,7 +13,7 @@ using value::Iterator;
 using value::IteratorType;
 using value::Kind;
 
-/// `maker` makes a real one from the parts that are not Null, as long as no step takes it away.
+/// An iterator of sort Other. `maker` makes a real one from the parts that are not Null; a step may clear it.
 Iterator* own_iterator(Trace& trace, Py_ssize_t step, std::vector<Value*> parts, PyObject* maker = nullptr) {
   Iterator* result = make_iterator(trace, Iterator::Other, std::move(parts));
   result->increment = step;
@@ -21,9 +21,9 @@ Iterator* own_iterator(Trace& trace, Py_ssize_t step, std::vector<Value*> parts,
   return result;
 }
 
-// ---- sorts that iterate.h has
+// ---- sorts of iterate.h
 
-/// As PyNumber_Check says of its type.
+/// True if PyNumber_Check accepts the value's type.
 bool is_number(Trace& trace, Value* value) {
   const PyTypeObject* type = protocol::type_of(trace.see(value));
   const PyNumberMethods* slots = type->tp_as_number;
@@ -184,7 +184,7 @@ Value* tee(Trace& trace, const Args& args) {
   return trace.tuple(std::move(copies));
 }
 
-// ---- groupby, as CPython keeps it; Null where CPython has NULL
+// ---- groupby, with CPython's fields; Null for CPython's NULL
 
 enum GroupPart : size_t { kSource, kKeyFunction, kTargetKey, kCurrentKey, kCurrentValue, kGroup };
 

@@ -18,7 +18,7 @@ Value* make_list(Trace& trace, const Args& args) {
   return trace.list(iterable ? protocol::items_of(trace, iterable) : std::vector<Value*>());
 }
 
-/// tuple(t) of an exact tuple is that tuple.
+/// tuple(x); an exact tuple is returned itself.
 Value* make_tuple(Trace& trace, const Args& args) {
   auto [iterable] = positional<1>(args, 0);
   if (!iterable) return trace.tuple({});
@@ -106,8 +106,9 @@ Value* list_copy(Trace& trace, const Args& args) {
   return trace.list(content<List>(trace, self)->items());
 }
 
-/// The list is empty while it is sorted. What others put into it is lost, and what a failing comparison leaves is kept.
-/// Python sees by the list's memory that something was in it, and so does the vector: no change gives it back.
+/// list.sort: the list is empty meanwhile. Items put into it by others are lost, and the order at a failing comparison
+/// is kept. CPython detects changes by the list's allocation; the vector's capacity serves for that here, so no
+/// operation may shrink it.
 Value* list_sort(Trace& trace, const Args& args) {
   auto [self, key, reverse] = bind(args, 1, {"", "key", "reverse"});
   bool backwards = reverse_flag(trace, reverse);

@@ -1,4 +1,4 @@
-// Text that the program writes: print(), logging, warnings.
+// Output of the program: print(), logging, warnings.
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/text.h"
@@ -12,12 +12,12 @@ namespace {
 using value::Function;
 using value::Kind;
 
-// ---- printing and logging, as the options of torch's own front end say
+// ---- printing and logging, by the options of PyTorch's front end
 
 constinit Option ignored(of_torch::DynamoConfig, "ignore_logging_functions");
 constinit Option reordered(of_torch::DynamoConfig, "reorderable_logging_functions");
 
-/// True if the function is in the set. The module is not imported for it.
+/// True if the option's set contains the function. Does not import the module.
 bool is_listed(Option& set, PyObject* function) {
   Owned<> functions = set.value();
   int found = functions ? PySequence_Contains(functions.get(), function) : 0;
@@ -25,8 +25,8 @@ bool is_listed(Option& set, PyObject* function) {
   return found > 0;
 }
 
-/// A function that only writes text, whatever it writes to: nothing if it is ignored, called after the graph if it may
-/// be moved there. Else it is run for real, where the program has it.
+/// A function that only writes text: dropped if options ignore it, called after the graph if they allow reordering,
+/// else run for real.
 template <Text module, Text name>
 Value* write_text(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real(module.text, name.text); });
@@ -37,7 +37,7 @@ Value* write_text(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// A method of logging.Logger: ignored, or traced like any other; what it writes in the end is run for real.
+/// A method of logging.Logger: dropped if ignored, else traced; the final write runs for real.
 template <Text name>
 Value* log(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("logging", name.text); });
@@ -51,7 +51,7 @@ Value* log(Trace& trace, const Args& args) {
   return trace.inliner->call(traced, args);
 }
 
-/// getLogger(name): asked now, which at most makes the logger earlier than the program would.
+/// getLogger(name): called now, which at most creates the logger earlier than the program would.
 Value* get_logger(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("logging", "getLogger"); });
   auto [name] = bind(args, 0, {"name"});
@@ -60,7 +60,7 @@ Value* get_logger(Trace& trace, const Args& args) {
   return pin(trace, call_real(trace, function, {text}));
 }
 
-/// isEnabledFor(level): its cache is filled now, so that the trace finds and guards the answer there.
+/// isEnabledFor(level): fills the logger's cache now, so that the trace reads and guards the answer there.
 Value* is_enabled_for(Trace& trace, const Args& args) {
   PyObject* const type = once([] { return real("logging", "Logger"); });
   PyObject* const function = once([] { return real("logging", "Logger.isEnabledFor"); });
@@ -73,7 +73,7 @@ Value* is_enabled_for(Trace& trace, const Args& args) {
 
 // ---- warnings
 
-/// True if the first filter that concerns the category ignores all of it.
+/// True if the first filter for the category ignores every warning of it.
 bool is_ignored(Trace& trace, PyTypeObject* category) {
   PyObject* const library = once([] { return import_module("warnings"); });
   auto* module = trace.see_as<value::Module>(trace.pinned(library));
@@ -94,7 +94,7 @@ bool is_ignored(Trace& trace, PyTypeObject* category) {
   return false;
 }
 
-/// The text and category of warn(); ends the segment where the program's classes have a say in them.
+/// The text and category of warn(); ends the segment if classes of the program determine them.
 std::pair<PyObject*, PyTypeObject*> warned(Trace& trace, Value* message, Value* category) {
   auto* const base = reinterpret_cast<PyTypeObject*>(PyExc_Warning);
   auto* cls = category ? trace.see_as<value::Class>(category) : nullptr;
@@ -116,7 +116,7 @@ std::pair<PyObject*, PyTypeObject*> warned(Trace& trace, Value* message, Value* 
   return {text, type};
 }
 
-/// As an effect, where it will not be raised: when the graph ran, with the registry of the module it is issued for.
+/// warnings.warn: an effect if it cannot raise; issued after the graph, with the registry of its module.
 Value* warn(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("warnings", "warn"); });
   if (is_listed(ignored, function)) return trace.none();
@@ -130,7 +130,7 @@ Value* warn(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// Takes or leaves the lock of the filters. A segment may end with the lock held, as the program has it there.
+/// Acquires or releases the filters' lock. A segment may end with it held.
 template <Text name>
 Value* lock_filters(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("_warnings", name.text); });
@@ -139,7 +139,7 @@ Value* lock_filters(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// What warnings calls after its filters changed: forgets what was shown. Operations after it may warn.
+/// Called by warnings after a filter change: forgets which warnings were shown.
 template <Text name>
 Value* filters_mutated(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("_warnings", name.text); });

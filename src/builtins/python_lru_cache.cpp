@@ -1,5 +1,5 @@
-// Calls of functools.lru_cache's wrappers. What the cache has under a key that is known is read there, guarded as any
-// object, and the call is counted in replay. What it does not have yet it gets now, if the function does nothing else.
+// Calls of functools.lru_cache wrappers. A result that the cache holds is read from it, guarded like any object, and
+// the call is counted in replay. On a miss the function is called now, if it has no other effect.
 #include <cmath>
 #include <optional>
 
@@ -18,7 +18,7 @@ using value::Kind;
 using value::Object;
 using SK = source::Kind;
 
-/// True if a result made anew is as good as the one that a cache kept.
+/// True if a newly made result cannot be distinguished from the cached one.
 bool is_kept(Trace& trace, Value* result) {
   if (result->existing() || result->kind == Kind::Constant) return true;
   auto* tuple = value::as<value::Tuple>(result);
@@ -26,7 +26,7 @@ bool is_kept(Trace& trace, Value* result) {
                               [&](Value* item) { return is_kept(trace, trace.see(item)); });
 }
 
-/// torch caches what does not change while the process lives, and nobody counts.
+/// True for torch's own caches: results do not change during the process, and nobody reads the hit counts.
 bool is_of_torch(Value* wrapped) {
   if (wrapped->kind != Kind::Function || !wrapped->object) return false;
   PyObject* module = reinterpret_cast<PyFunctionObject*>(wrapped->object)->func_module;
@@ -35,8 +35,8 @@ bool is_of_torch(Value* wrapped) {
   return name && std::string_view(name).starts_with("torch.");
 }
 
-/// The function is of an installed package: its caches keep answers about the process, and no program counts their
-/// hits.
+/// True for functions of installed packages: caches hold facts about the process, and no program reads their hit
+/// counts.
 bool is_of_package(Value* wrapped) {
   static PyObject* const key = intern("__file__");
   if (wrapped->kind != Kind::Function || !wrapped->object) return false;
@@ -51,7 +51,7 @@ struct Call {
   Trace& trace;
   Object* wrapper;
   Value* wrapped;
-  const Args args;  // without the wrapper
+  const Args args;  // without the wrapper itself
   bool of_package;
 };
 
@@ -71,15 +71,15 @@ bool varies(const Call& call) {
                      [&](Value* argument) { return is_number(call.trace, argument); });
 }
 
-/// What another cache gave lives as long as that one holds it; a fact holds it, too.
+/// True for a result of another cache, which lives as long as that cache (and a fact) holds it.
 bool is_from_cache(const Value* value) { return value->source && trace::is_result_of_cache(value->source); }
 
-/// A module's own, such as a logger: another call has another one only after somebody has replaced it.
+/// True for a module's global, such as a logger: it differs at another call only if it was replaced.
 bool is_global(const Value* value) {
   return value->source->kind == SK::Value && value->source->base->kind == SK::Globals;
 }
 
-/// A part of a key that equals what later calls have in its place if and only if the guards hold; null if it is none.
+/// A part of a key that equals that of later calls if and only if the guards hold; null if there is none.
 Owned<> key_part(const Call& call, Value* value) {
   Trace& trace = call.trace;
   value = trace.see(value);
@@ -107,7 +107,7 @@ Owned<> key_part(const Call& call, Value* value) {
   return share(value->object);
 }
 
-/// The call's arguments as the wrapper gets them, and the key that it makes of them.
+/// The call's real arguments, and the key that the wrapper makes of them.
 struct Key {
   Owned<> args, keywords, key;
   explicit operator bool() const { return static_cast<bool>(key); }
@@ -129,9 +129,9 @@ Key key_of(const Call& call) {
   return result;
 }
 
-// ---- what a function does besides giving a result
+// ---- effects of a function besides its result
 
-/// From its making on. Arithmetic of numbers that vary stands in the graph until nobody takes it.
+/// Detects effects since construction. Unused arithmetic on varying numbers does not count.
 class Doings {
  public:
   explicit Doings(Trace& trace) : trace_(trace), effects_(count()), nodes_(nodes().size()) {}
@@ -154,7 +154,7 @@ class Doings {
 
 // ---- what the cache has
 
-/// Not where an operator decides how often the call is made.
+/// True unless an operator decides how often the call is made.
 bool counts(const Trace& trace) { return !trace.is_confined(); }
 
 cpython::Lookup find(const Call& call, const Key& key, PyObject** found) {
@@ -173,14 +173,15 @@ const source::Source* result_source(const Call& call, const Key& key) {
   return bounded ? call.trace.pool->child(entry, SK::CacheResult) : entry;
 }
 
-/// Earlier captures found the result there: the program empties the cache, and a fact about it would fail again.
+/// True if earlier captures found a result that is gone: the program clears the cache, and a guard on it would fail
+/// again.
 bool is_emptied(const Call& call, const Key& key) {
   const auto& cached = call.trace.policy.cached;
   const auto known = cached.empty() ? cached.end() : cached.find(result_source(call, key)->path);
   return known != cached.end() && known->second >= trace::kTimesCached;
 }
 
-/// The result that the cache has, which is as the guards on it say, and one more call counted.
+/// The guarded cached result; counts the call in replay.
 Value* take_hit(const Call& call, const Key& key, PyObject* found) {
   Trace& trace = call.trace;
   const source::Source* source = result_source(call, key);
@@ -198,8 +199,8 @@ Value* take_hit(const Call& call, const Key& key, PyObject* found) {
   return trace.see(trace.wrap(result, source));
 }
 
-/// Where the segment has changed something, the function may read nothing that can be changed: called now, it would not
-/// see that. Caches of packages keep answers about the process.
+/// If the segment has changed something, traces the function to check that it reads nothing that could change: called
+/// now, it would not see the changes. Not for caches of packages.
 void trace_alone(const Call& call) {
   Trace& trace = call.trace;
   std::optional<trace::Confined> confined;
@@ -213,11 +214,10 @@ void trace_alone(const Call& call) {
   protocol::call(trace, call.wrapped, call.args);
 }
 
-/// The function is called here as the program would call it, at once: it was traced before, and nothing but its result
-/// tells that it ran. The program's own call, which is still to come, finds the result; so it is counted beforehand as
-/// one less. Not where what the segment wrote could be read, or the oldest entry would be pushed out before its time.
-/// A segment that ends there, since the function does more, is for calls that find nothing in the cache: what a process
-/// warns of once breaks no later graph.
+/// On a miss, calls the function for real after a trace has shown that it only returns a result. The program's own
+/// call, which is still to come, then hits, so counts are corrected by one. Not if the function could read what the
+/// segment wrote, or if the oldest entry would be evicted. If the function has effects, the segment ends there and is
+/// guarded by the missing entry, so that effects that happen once in a process (a warning) break no later graph.
 Value* take_miss(const Call& call, const Key& key) {
   Trace& trace = call.trace;
   PyObject* wrapper = call.wrapper->object;
@@ -243,8 +243,8 @@ Value* take_miss(const Call& call, const Key& key) {
 
 // ---- without the cache
 
-/// The wrapped function is traced and the cache left alone, as torch's own front end does; but not one with effects, or
-/// with a result that could be told from the one that is kept.
+/// Traces the wrapped function past the cache, as PyTorch's front end does. Ends the segment if the function has
+/// effects, or if its result can be distinguished from the cached one.
 Value* trace_wrapped(const Call& call, bool of_torch) {
   Trace& trace = call.trace;
   for (size_t i = 0; i < call.args.positional + call.args.keywords; ++i) {
@@ -269,7 +269,7 @@ Value* call_cached(Trace& trace, const Args& args) {
   if (!wrapped) cannot(Reason::CallUnknown, "functools.lru_cache");
   const Call call{trace, wrapper, trace.see(wrapped), rest(args, 1), is_of_package(trace.see(wrapped))};
   if (is_of_torch(call.wrapped)) return trace_wrapped(call, true);
-  const bool traced = !trace.contract.breaks || call.of_package;  // if need be
+  const bool traced = !trace.contract.breaks || call.of_package;  // then tracing it is allowed
   const bool readable = wrapper->existing() && !wrapper->written && cpython::is_lru_cache(wrapper->object) &&
                         (!trace.is_confined() || call.of_package) && !varies(call);
   if (Key key = readable ? key_of(call) : Key()) {

@@ -1,5 +1,5 @@
-// Functions of the library that make a class at each call: namedtuple(), NamedTuple(), Enum(). Of constants only: the
-// class is made now, for the capture, and once more where it outlives the segment.
+// Library functions that make a class at each call: namedtuple(), NamedTuple(), Enum(), on constants only. The class is
+// made for the capture, and again by replay if it outlives the segment.
 #include <algorithm>
 #include <iterator>
 
@@ -10,8 +10,8 @@
 namespace gramme::builtins {
 namespace {
 
-/// The name of the module that the class says it was made in: of the function that calls, so many frames of the library
-/// further out. None where that frame is not known.
+/// The module name for the class: that of the calling function, `outward` library frames further out. None if that
+/// frame is unknown.
 Owned<> calling_module(Trace& trace, size_t outward, const char* function) {
   static PyObject* const kName = intern("__name__");
   --trace.frameless;  // the function's own frame
@@ -24,13 +24,13 @@ Owned<> calling_module(Trace& trace, size_t outward, const char* function) {
   return known ? share(known) : share(Py_None);
 }
 
-/// An object equal to the argument, which nothing can change.
+/// An immutable object equal to the argument.
 Owned<> part_of(Trace& trace, Value* argument) {
   auto* dict = trace.see_as<value::Dict>(argument);
   return dict && dict->type == &PyDict_Type ? trace.concrete(dict) : inert(trace, argument);
 }
 
-/// What makes the class: the function, with `first` for its first argument if it is one. `module` is given in any case.
+/// A callable that makes the class again: the function, bound to the arguments, to `first` if given, and to `module`.
 Owned<> maker_of(Trace& trace, const Args& args, PyObject* function, PyObject* first, const char* name,
                  const Owned<>& module) {
   PyObject* const partial = once([] { return real("functools", "partial"); });
@@ -69,7 +69,7 @@ Value* make_namedtuple(Trace& trace, const Args& args) {
   return made_by(trace, maker_of(trace, args, function, nullptr, kFunction, module), kFunction);
 }
 
-/// What NamedTuple() is given for fields: pairs of a name and a type, which may be any object.
+/// NamedTuple()'s fields: pairs of a name and a type, which may be any object.
 Owned<> typed_fields(Trace& trace, Value* fields, const char* function) {
   Value* seen = trace.see(fields);
   auto* list = value::as<value::List>(seen);
@@ -101,7 +101,7 @@ Value* make_typed_namedtuple(Trace& trace, const Args& args) {
   return made_by(trace, std::move(maker), kFunction);
 }
 
-/// Enum(name, names) and its kind, which EnumType.__call__ asks for.
+/// Enum(name, names) and its like, as called by EnumType.__call__.
 Value* make_enum(Trace& trace, const Args& args) {
   constexpr const char* kFunction = "enum.EnumType._create_";
   PyObject* const known[] = {once([] { return real("enum", "Enum"); }), once([] { return real("enum", "IntEnum"); }),

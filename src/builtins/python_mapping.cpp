@@ -1,3 +1,4 @@
+// Get, set, erase and iterate over the three kinds of mapping, and dict.update with everything it accepts.
 #include "builtins/python_mapping.h"
 
 #include "cpython/features.h"
@@ -93,9 +94,8 @@ std::vector<std::pair<Value*, Value*>> Mapping::entries() {
 
 namespace {
 
-/// True if a dict's content is taken directly, as dict.update does. A subclass must iterate as dict does; one of
-/// OrderedDict, whose iteration is its own, must read as it does too. `into_ordered`: OrderedDict takes only a dict
-/// itself directly.
+/// True if dict.update copies the entries directly. A subclass must inherit iteration; a subclass of OrderedDict must
+/// inherit reading too. `into_ordered`: OrderedDict.update does so only for an exact dict.
 bool reads_like_dict(Trace& trace, Value* seen, bool into_ordered) {
   static PyObject* const kNames[] = {intern("__iter__"), intern("keys"), intern("__getitem__")};
   static PyObject* const kGetAttribute = intern("__getattribute__");
@@ -114,7 +114,7 @@ bool reads_like_dict(Trace& trace, Value* seen, bool into_ordered) {
   return true;
 }
 
-/// The items of one element of dict([(key, value), …]). From 3.14 on the error has a note.
+/// The two items of an element of dict([(key, value), …]). Since 3.14 the error has a note.
 std::vector<Value*> pair_items(Trace& trace, Value* element, size_t at, bool ordered) {
   std::vector<Value*> pair;
   if (!raises(trace, PyExc_TypeError,
@@ -126,7 +126,7 @@ std::vector<Value*> pair_items(Trace& trace, Value* element, size_t at, bool ord
 }
 
 void update_from_pairs(Trace& trace, Mapping& into, Value* iterable) {
-  static PyObject* const variable = intern("value");  // of PyTorch's front end, which does this in Python
+  static PyObject* const variable = intern("value");  // name used by PyTorch's front end, which does this in Python
   Value* iterator = protocol::get_iterator(trace, iterable);
   for (size_t at = 0; Value* item = protocol::next(trace, iterator); ++at) {
     const bool ordered = into.dict() && PyType_IsSubtype(into.dict()->type, &PyODict_Type);
@@ -141,7 +141,7 @@ void update_from_pairs(Trace& trace, Mapping& into, Value* iterable) {
   }
 }
 
-/// A user's mapping: what its keys() and __getitem__ say.
+/// Updates from a user's mapping by its keys() and __getitem__.
 void update_from_keys(Trace& trace, Mapping& into, Value* from, Value* keys) {
   Value* iterator = protocol::get_iterator(trace, protocol::call(trace, keys, {}));
   while (Value* key = protocol::next(trace, iterator)) into.set(key, protocol::get_item(trace, from, key));

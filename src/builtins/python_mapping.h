@@ -1,4 +1,4 @@
-// What a dict method works on: a dict, what an instance of a dict's subclass holds, or the attributes of an instance.
+// The mapping that a dict method works on: a dict, the payload of a dict subclass, or an instance's attributes.
 #pragma once
 #include <optional>
 
@@ -8,17 +8,18 @@ namespace gramme::builtins {
 
 class Mapping {
  public:
-  /// The mapping of a seen Dict, InstanceDict or Object holding a Dict; none for others.
+  /// The mapping of a seen Dict, InstanceDict or Object with a Dict payload; nullopt for others.
   static std::optional<Mapping> of(Trace& trace, Value* seen);
   /// The mapping of a dict method's self; ends the segment if it is none.
   static Mapping self(Trace& trace, Value* self);
 
-  /// For OrderedDict.update: items are stored as `object[key] = item` says.
+  /// For OrderedDict.update: stores items by `object[key] = item`.
   void store_through(Value* object) { itself_ = object; }
   Value* get(Value* key);  // null if missing; raises TypeError for unhashable keys
   void set(Value* key, Value* item);
   bool erase(Value* key);
-  /// For methods that look a key up once: its own __hash__ and __eq__ are asked by `asked`, and not again.
+  /// For methods that look a key up once: asked() calls the key's own __hash__ and __eq__; the *_asked functions do not
+  /// call them again.
   Value* asked(Value* key);
   Value* get_asked(Value* key);
   void set_asked(Value* key, Value* item);
@@ -34,7 +35,7 @@ class Mapping {
   explicit Mapping(Trace& trace) : trace_(trace) {}
   PyObject* attribute_name(Value* key);
   KeyOf use() const;
-  Value* itself_ = nullptr;  // set() asks its class how items are stored
+  Value* itself_ = nullptr;  // if set, set() stores through its class
 
   Trace& trace_;
   value::Dict* dict_ = nullptr;

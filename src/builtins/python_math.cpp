@@ -51,7 +51,7 @@ Value* rounding(Trace& trace, const Args& args) {
   return fold_or_stop(trace, real_function, args, function.text);
 }
 
-/// math.sqrt: of a number over symbols it is one, where it has a root.
+/// math.sqrt; of an expression over symbols it is an expression, if it cannot raise.
 Value* square_root(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("math", "sqrt"); });
   PyObject* const sym_sqrt = of_torch::object(of_torch::SymSqrt);
@@ -69,13 +69,13 @@ Value* square_root(Trace& trace, const Args& args) {
   return fold_or_stop(trace, function, args, "sqrt");
 }
 
-/// What it gives; null if that is no single number.
+/// The type that the function returns; null if that is not a single number.
 PyTypeObject* type_by(std::string_view function) {
   if (function == "frexp" || function == "modf") return nullptr;
   return function.starts_with("is") ? &PyBool_Type : &PyFloat_Type;
 }
 
-/// A function that takes the float of its argument.
+/// A function that converts its argument to float.
 template <Text function>
 Value* of_float(Trace& trace, const Args& args) {
   PyObject* const real_function = once([] { return real("math", function.text); });
@@ -91,7 +91,7 @@ Value* of_float(Trace& trace, const Args& args) {
   return fold_or_stop(trace, real_function, args, function.text);
 }
 
-/// math.pow: as the operator does, where it cannot raise.
+/// math.pow; in the graph where it cannot raise.
 Value* power(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("math", "pow"); });
   if (args.positional == 2 && !args.keywords)
@@ -112,7 +112,7 @@ void register_math() {
            });
 #define FLOAT(name) {#name, &of_float<#name>}
   add_rows("math", Takes::Plain, {{"sqrt", &square_root}, {"pow", &power}});
-  // clang-format off: one row a line would take two pages
+  // clang-format off: one row per line would take two pages
   add_rows("math", Takes::Plain, {
       FLOAT(acos), FLOAT(acosh), FLOAT(asin), FLOAT(asinh), FLOAT(atan), FLOAT(atan2), FLOAT(atanh), FLOAT(cbrt),
       FLOAT(copysign), FLOAT(cos), FLOAT(cosh), FLOAT(degrees), FLOAT(erf), FLOAT(erfc), FLOAT(exp), FLOAT(exp2),

@@ -22,7 +22,7 @@ using protocol::Answer;
 
 // ---- constructors
 
-/// What an instance of a subclass of int or float (IntEnum) is as a number, if its class converts as the builtin does.
+/// The number in an instance of a subclass of int or float (IntEnum), if its class inherits the conversion.
 Value* plain_number(Trace& trace, Value* seen, PyTypeObject* base, PyObject* method) {
   auto* object = value::as<value::Object>(seen);
   if (!object || !object->payload || !PyType_IsSubtype(object->type, base)) return nullptr;
@@ -30,7 +30,7 @@ Value* plain_number(Trace& trace, Value* seen, PyTypeObject* base, PyObject* met
   return own ? nullptr : trace.see_as<value::Constant>(object->payload);
 }
 
-/// int(x) and float(x) of such a number.
+/// int(x) and float(x) of a number with an expression.
 Value* convert_symbolic(Trace& trace, value::Number* number, PyTypeObject* type) {
   PyObject* const sym_int = once([] { return real("torch", "sym_int"); });
   PyObject* const sym_float = once([] { return real("torch", "sym_float"); });
@@ -41,7 +41,7 @@ Value* convert_symbolic(Trace& trace, value::Number* number, PyTypeObject* type)
   return made;
 }
 
-/// The same of one that is data to the capture.
+/// The same for a data-dependent number.
 Value* converted_data(Trace& trace, value::Number* number, PyTypeObject* type) {
   PyObject* const sym_ite = once([] { return real("torch", "sym_ite"); });
   if (number->type == type) return number;
@@ -52,13 +52,13 @@ Value* converted_data(Trace& trace, value::Number* number, PyTypeObject* type) {
   cannot(Reason::DataDependentValue, std::string(type->tp_name) + "() of a tensor");
 }
 
-/// A number without an expression that the graph may have.
+/// The value as a number without expression that graphs may compute with; else null.
 value::Number* data_number(Trace& trace, Value* seen) {
   auto* number = value::as<value::Number>(seen);
   return number && trace.data.scalars && trace.scope().is_data(number) ? number : nullptr;
 }
 
-/// int(x) and float(x) of one argument: a constant's value, or what the methods of x's class say.
+/// int(x) and float(x) with one argument: of a constant, or by the methods of x's class.
 Value* convert(Trace& trace, PyTypeObject* type, PyObject* method, Answer which, const Args& args) {
   static PyObject* const kIndex = intern("__index__");
   Value* seen = trace.see(args[0]);
@@ -182,7 +182,7 @@ Value* power(Trace& trace, const Args& args) {
 
 // ---- min and max; op is Py_GT for max, Py_LT for min
 
-/// All items are constants: asks Python itself. Null otherwise.
+/// min() or max() of constants, by Python itself; null if some item is no constant.
 Value* extreme_constant(Trace& trace, PyObject* function, const std::vector<Value*>& items) {
   if (items.size() < 2) return nullptr;
   Owned<> objects = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
@@ -197,7 +197,7 @@ Value* extreme_constant(Trace& trace, PyObject* function, const std::vector<Valu
   GRAMME_BUG("the extreme item is none of the items");
 }
 
-/// The extreme of ints over symbols, as one int; null if other items are among them.
+/// The extreme of ints that are expressions, as one expression; null if there are other items.
 template <int op>
 Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
   PyObject* const function = once([] { return real("torch", op == Py_GT ? "sym_max" : "sym_min"); });
@@ -223,12 +223,12 @@ Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
   return best;
 }
 
-/// Where graphs run as they are: true if an optimizer's step computes with numbers that vary.
+/// True if an optimizer computes with varying numbers and graphs run as they are.
 bool computes_for_optimizer(Trace& trace) {
   return trace::is_in_optimizer(trace) || trace.state<trace::OptimizerNumbers>().seen;
 }
 
-/// The extreme of floats that only a run of the graph tells; null if other items are among them.
+/// The extreme of floats known only in the graph; null if there are other items.
 template <int op>
 Value* extreme_float(Trace& trace, PyObject* function, const std::vector<Value*>& items) {
   auto* const extreme = computes_for_optimizer(trace) ? &protocol::number_extreme : &protocol::data_extreme;
@@ -248,7 +248,7 @@ Value* extreme_item(Trace& trace, const std::vector<Value*>& items, Value* key) 
       continue;
     }
     Value *a = trace.see(best_key), *b = trace.see(candidate);
-    // torch's own front end answers with clamp or maximum, which is another value than Python's
+    // PyTorch's front end uses clamp or maximum, which differ from Python's result
     if (a->kind == Kind::Tensor || b->kind == Kind::Tensor)
       cannot(Reason::DataDependentBranch, "min() or max() of tensors");
     if (protocol::truth(trace, protocol::compare(trace, op, b, a))) {
@@ -259,7 +259,7 @@ Value* extreme_item(Trace& trace, const std::vector<Value*>& items, Value* key) 
   return best;
 }
 
-/// What CPython's own says of an empty tuple.
+/// Raises CPython's error for an empty iterable.
 [[noreturn]] void raise_of_nothing(Trace& trace, PyObject* function) {
   const Owned<> nothing = take(PyTuple_New(0));
   Owned<>::steal(PyObject_CallOneArg(function, nothing.get()));
@@ -287,7 +287,7 @@ Value* extreme(Trace& trace, const Args& args) {
   return extreme_item<op>(trace, items, key);
 }
 
-/// hex, oct and bin: of the int that `__index__` gives.
+/// hex, oct and bin of the int returned by `__index__`.
 template <Text function>
 Value* digits(Trace& trace, const Args& args) {
   static PyObject* const kIndex = intern("__index__");

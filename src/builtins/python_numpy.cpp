@@ -1,4 +1,4 @@
-// NumPy on numbers that are known: scalars, and functions that give one. Arrays are in python_arrays.cpp.
+// NumPy on known numbers: scalars, and functions that return one. Arrays are in python_arrays.cpp.
 #include <cstring>
 
 #include "base/once.h"
@@ -10,7 +10,7 @@
 namespace gramme::builtins {
 namespace {
 
-/// numpy.float32(2): made by NumPy in the capture.
+/// numpy.float32(2): called in the capture.
 template <Text name>
 Value* make_scalar(Trace& trace, const Args& args) {
   PyObject* const type = once([] { return real("numpy", name.text); });
@@ -19,7 +19,7 @@ Value* make_scalar(Trace& trace, const Args& args) {
   return fold_or_stop(trace, type, args, "a scalar of NumPy");
 }
 
-/// Methods without effects whose answer is a number or text.
+/// Adds methods without effects that return a number or text.
 void add_scalar_methods(const char* type) {
   for (const char* name : {"item", "tolist", "is_integer", "conjugate", "__int__", "__float__", "__index__", "__bool__",
                            "__round__", "__abs__", "__neg__", "__pos__", "__invert__", "__hash__", "__repr__",

@@ -1,4 +1,4 @@
-// What every class inherits, of object and type; types.SimpleNamespace and types.MethodType.
+// Methods of object and type; types.SimpleNamespace and types.MethodType.
 #include <algorithm>
 
 #include "base/once.h"
@@ -59,7 +59,7 @@ Value* equal_objects(Trace& trace, const Args& args) {
   return protocol::same(trace, self, other) ? trace.boolean(true) : not_implemented(trace);
 }
 
-/// object.__ne__ turns around what the class's own __eq__ says.
+/// object.__ne__: the negated result of the class's __eq__.
 Value* unequal_objects(Trace& trace, const Args& args) {
   static PyObject* const kEq = intern("__eq__");
   auto [self, other] = positional<2>(args, 2);
@@ -84,7 +84,7 @@ Value* format_object(Trace& trace, const Args& args) {
 
 // ---- type
 
-/// type.__call__: __new__, then __init__ if it made an instance. The metaclass has had its say already.
+/// type.__call__: __new__, then __init__ if that made an instance. A metaclass's __call__ was tried before.
 Value* call_type(Trace& trace, const Args& args) {
   static PyObject* const kNew = intern("__new__");
   static PyObject* const kInit = intern("__init__");
@@ -124,7 +124,7 @@ Value* mro_of(Trace& trace, const Args& args) {
 
 // ---- types
 
-/// Stands for SimpleNamespace(**names) and for its __init__.
+/// SimpleNamespace(**names), and its __init__.
 Value* init_namespace(Trace& trace, const Args& args) {
   auto* object = object_argument(trace, args[0]);
   if (args.positional > 1) cannot(Reason::ArgumentKind, "SimpleNamespace with positional arguments");
@@ -153,7 +153,7 @@ Value* make_method(Trace& trace, const Args& args) {
   return method;
 }
 
-/// dict[str, int](…): what dict(…) gives. Instances of other classes remember the form.
+/// dict[str, int](…) as dict(…). Ends the segment for other classes, whose instances store the alias.
 Value* call_alias(Trace& trace, const Args& args) {
   static constexpr PyTypeObject* kPlain[] = {&PyDict_Type, &PyList_Type, &PyTuple_Type, &PySet_Type, &PyFrozenSet_Type};
   Value* alias = args.positional ? trace.see(args[0]) : nullptr;

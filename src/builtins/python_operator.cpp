@@ -1,4 +1,4 @@
-// operator: every operator as a function, and the callables it makes.
+// The module operator: operators as functions, and itemgetter, attrgetter, methodcaller.
 #include <opcode.h>
 
 #include "base/once.h"
@@ -48,7 +48,7 @@ Value* index(Trace& trace, const Args& args) {
   Value* seen = trace.see(operand);
   if (seen->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "operator.index() of a tensor");
   if (auto* number = value::as<value::Number>(seen); number && number->type == &PyLong_Type) return number;
-  if (protocol::extends(seen, &PyLong_Type)) {  // its own __index__ is not asked
+  if (protocol::extends(seen, &PyLong_Type)) {  // its own __index__ is not called
     Value* held = protocol::payload_of(seen);
     return held ? held : fold_or_stop(trace, real_index, args, "operator.index");
   }
@@ -95,7 +95,7 @@ Value* index_of(Trace& trace, const Args& args) {
   protocol::raise(trace, PyExc_ValueError, "sequence.index(x): x not in sequence");
 }
 
-/// Concatenates sequences; nothing else.
+/// operator.concat and iconcat: sequences only.
 template <int op>
 Value* concatenate(Trace& trace, const Args& args) {
   auto [left, right] = positional<2>(args, 2);
@@ -128,7 +128,7 @@ Value* call(Trace& trace, const Args& args) {
   return protocol::call(trace, args[0], rest(args, 1));
 }
 
-// ---- itemgetter, attrgetter, methodcaller: real objects over constants, held by the segment
+// ---- itemgetter, attrgetter, methodcaller: real objects made of constants, held by the segment
 
 template <Text name>
 Value* make_getter(Trace& trace, const Args& args) {
@@ -148,13 +148,13 @@ Value* make_getter(Trace& trace, const Args& args) {
   return pin(trace, Owned<>::steal(getter));
 }
 
-/// What the object was made of, as it tells pickle: the callable and its arguments.
+/// The object's parts as given to pickle: the callable and its arguments.
 std::pair<Owned<>, Owned<>> parts_of(Trace& trace, Value* getter) {
   Owned<> reduced = take(PyObject_CallMethod(leaf(trace, getter), "__reduce__", nullptr));
   return {share(PyTuple_GET_ITEM(reduced.get(), 0)), share(PyTuple_GET_ITEM(reduced.get(), 1))};
 }
 
-/// The results for each part: one as it is, several as a tuple.
+/// The result for a single part, or a tuple for several.
 template <class Get>
 Value* get_each(Trace& trace, PyObject* parts, Get&& get) {
   std::vector<Value*> results;

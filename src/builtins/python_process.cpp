@@ -1,11 +1,10 @@
-// What the process knows beside its objects: time, random numbers, frames. All but the handled exception is run for
-// real.
+// State of the process: time, random numbers, frames. Everything runs for real except sys.exc_info() and its like.
 #include "builtins/python_support.h"
 
 namespace gramme::builtins {
 namespace {
 
-/// The traceback is a stand-in that cannot leave the capture.
+/// sys.exc_info(). The traceback is a stand-in that cannot leave the capture.
 Value* exception_info(Trace& trace, const Args& args) {
   positional<0>(args, 0);
   Value* handled = trace.handled_exception();

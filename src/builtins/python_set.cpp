@@ -25,7 +25,7 @@ Value* make_set(Trace& trace, const Args& args) {
   return made(trace, false, iterable);
 }
 
-/// frozenset(f) of a frozenset is that frozenset.
+/// frozenset(x); an exact frozenset is returned itself.
 Value* make_frozenset(Trace& trace, const Args& args) {
   auto [iterable] = positional<1>(args, 0);
   auto* same = iterable ? trace.see_as<Set>(iterable) : nullptr;
@@ -49,7 +49,7 @@ Value* add(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// A plain set stands for its frozen twin when it is taken out of a set.
+/// A plain set is looked up as the equal frozenset, for remove() and discard().
 Value* as_member(Trace& trace, Value* item) {
   auto* set = trace.see_as<Set>(item);
   if (set && !set->frozen) cannot(Reason::ArgumentKind, "a set taken out of a set");
@@ -84,7 +84,7 @@ Value* clear(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// A frozenset's copy is the frozenset.
+/// copy(); an exact frozenset is its own copy.
 Value* copy(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   Set* set = content<Set>(trace, self);
@@ -130,7 +130,7 @@ Value* is_superset(Trace& trace, const Args& args) {
   auto* set = content<Set>(trace, self);
   if (others->kind == value::Kind::Set) return trace.boolean(within(static_cast<Set*>(others)->entries, set->entries));
   Value* iterator = protocol::get_iterator(trace, other);
-  while (Value* item = protocol::next(trace, iterator))  // no further than the first that is missing
+  while (Value* item = protocol::next(trace, iterator))  // stops at the first missing item
     if (!set->entries.find(as_key(trace, item, KeyOf::Set))) return trace.boolean(false);
   return trace.boolean(true);
 }

@@ -1,5 +1,5 @@
-// Slot wrappers that all builtin containers share: super().__getitem__(…) and the like, on what an instance of a
-// subclass holds.
+// Slot wrappers shared by builtin containers, such as super().__getitem__(…), applied to the payload of a subclass
+// instance.
 #include <opcode.h>
 
 #include "base/once.h"
@@ -11,7 +11,7 @@ namespace {
 
 using value::Kind;
 
-/// The builtin behind an instance of a subclass; the value itself otherwise.
+/// The payload of a subclass instance; otherwise the value itself.
 Value* held(Trace& trace, Value* self) {
   Value* seen = trace.see(self);
   auto* object = value::as<value::Object>(seen);
@@ -56,7 +56,7 @@ Value* slot_repr(Trace& trace, const Args& args) {
   return protocol::to_repr(trace, held(trace, self));
 }
 
-/// NotImplemented where the other operand is nothing the builtin knows, as the C slot says.
+/// A binary slot; NotImplemented for operands that the C slot does not support.
 template <int op>
 Value* slot_compare(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);
@@ -75,13 +75,13 @@ Value* slot_binary(Trace& trace, const Args& args) {
   Value *left = held(trace, self), *right = held(trace, other);
   const bool both_sets = left->kind == Kind::Set || (op != NB_ADD && op != NB_MULTIPLY && left->kind != Kind::View);
   if (op != NB_MULTIPLY && left->kind != right->kind) {
-    if (!both_sets) cannot(Reason::ArgumentKind, "a slot called with another operand");  // they raise, or ask it
+    if (!both_sets) cannot(Reason::ArgumentKind, "a slot called with another operand");  // raises, or calls the operand
     return trace.constant(Py_NotImplemented);
   }
   return protocol::binary(trace, op, left, right);
 }
 
-/// In place, and the instance itself is the result.
+/// An in-place slot, which returns the instance itself.
 template <int op>
 Value* slot_in_place(Trace& trace, const Args& args) {
   auto [self, other] = positional<2>(args, 2);

@@ -1,4 +1,4 @@
-// What sorted() and list.sort() do.
+// Sorting, for sorted() and list.sort(), with CPython's comparisons in CPython's order.
 #include <algorithm>
 #include <functional>
 
@@ -11,11 +11,11 @@ namespace {
 
 using value::Kind;
 
-constexpr size_t kMostCompared = 64;  // more are sorted in another way
+constexpr size_t kMostCompared = 64;  // CPython sorts more items by another algorithm
 
 using Keyed = std::vector<std::pair<Value*, Value*>>;  // key, item
 
-/// True for a size or a number that varies, or a pair of such. Where few are compared, how they compare is a guard.
+/// True for varying numbers and pairs of them. If there are few, each comparison becomes a guard.
 bool varies(Trace& trace, Value* key) {
   Value* seen = trace.see(key);
   if (auto* number = value::as<value::Number>(seen)) return number->expr != nullptr;
@@ -24,7 +24,7 @@ bool varies(Trace& trace, Value* key) {
          std::any_of(tuple->items.begin(), tuple->items.end(), [&](Value* item) { return varies(trace, item); });
 }
 
-/// The order Python's own sort gives to constant keys; false if some key is none.
+/// Sorts constant keys by Python's own sort; false if some key is no constant.
 bool sort_constants(Trace& trace, Keyed& keyed, bool reverse) {
   PyObject* const real_sorted = once([] { return real("builtins", "sorted"); });
   Owned<> keys = take(PyList_New(0)), order = take(PyList_New(0));
@@ -38,7 +38,7 @@ bool sort_constants(Trace& trace, Keyed& keyed, bool reverse) {
   Owned<> names = take(Py_BuildValue("{sOsO}", "key", by_key.get(), "reverse", reverse ? Py_True : Py_False));
   Owned<> values = take(PyTuple_Pack(1, order.get()));
   PyObject* sorted = PyObject_Call(real_sorted, values.get(), names.get());
-  if (!sorted) {  // compared one by one, it raises where it must and leaves the order it had then
+  if (!sorted) {  // compared one by one instead, to raise at the right place with the order then reached
     PyErr_Clear();
     return false;
   }
@@ -48,17 +48,17 @@ bool sort_constants(Trace& trace, Keyed& keyed, bool reverse) {
   return true;
 }
 
-using Less = std::function<bool(size_t, size_t)>;  // are the keys at these two places in that order?
+using Less = std::function<bool(size_t, size_t)>;  // true if the first key is less than the second
 
 void reverse_part(Keyed& keyed, size_t from, size_t to) {
   std::reverse(keyed.begin() + static_cast<Py_ssize_t>(from), keyed.begin() + static_cast<Py_ssize_t>(to));
 }
 
 #if GRAMME_PYTHON_SORT_KNOWS_EQUALS
-/// Puts the descending run in order that begins with `length` items known to descend, equal ones as they are: the end
-/// of the run.
+/// Reverses the descending run that begins with `length` descending items, keeping equal items in order; returns its
+/// end.
 size_t descending_run(Keyed& keyed, size_t length, const Less& less) {
-  size_t equal = 0;  // to the last item, in front of it
+  size_t equal = 0;  // items before the last one that equal it
   auto turn_equal = [&] {
     if (equal) reverse_part(keyed, length - equal - 1, length);
     equal = 0;
@@ -77,7 +77,7 @@ size_t descending_run(Keyed& keyed, size_t length, const Less& less) {
   return length;
 }
 
-/// The run that the list starts with, put in order: its length.
+/// Sorts the run at the start of the list; returns its length.
 size_t first_run(Keyed& keyed, const Less& less) {
   size_t length = 1;
   while (length < keyed.size() && !less(length, length - 1)) ++length;
@@ -98,8 +98,7 @@ size_t first_run(Keyed& keyed, const Less& less) {
 }
 #endif
 
-/// The same comparisons in the same order as list.sort makes on fewer than 64 items: the run the list starts with, then
-/// binary insertion.
+/// Sorts fewer than 64 items with the comparisons of list.sort: the initial run, then binary insertion.
 void sort_few(Trace& trace, Keyed& keyed) {
   auto compared = [&](Value* a, Value* b) { return protocol::truth(trace, protocol::compare(trace, Py_LT, a, b)); };
   if (keyed.size() < 2) return;
@@ -145,7 +144,7 @@ void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reve
     return put_back();
   }
   if (items.size() >= kMostCompared) cannot(Reason::OpaqueCallback, "sorting 64 or more items that compare themselves");
-  if (reverse) std::reverse(keyed.begin(), keyed.end());  // and back at the end: equal items keep their order
+  if (reverse) std::reverse(keyed.begin(), keyed.end());  // and again at the end, so equal items keep their order
   try {
     sort_few(trace, keyed);
   } catch (const value::UserError&) {

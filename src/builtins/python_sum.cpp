@@ -1,5 +1,5 @@
-// sum(). From 3.12 on it is not the sum of the additions: as long as there are only numbers, it compensates for what
-// each addition of floats loses.
+// sum(). Since 3.12 it differs from repeated addition: as long as all items are numbers, it compensates the rounding
+// errors of float additions.
 #include "builtins/python_sum.h"
 
 #include <opcode.h>
@@ -28,8 +28,7 @@ bool fits_a_word(Value* seen) {
   return beyond == 0;
 }
 
-/// Adds as CPython's sum() does: it starts with a loop for ints, and changes to its loops for floats and complex
-/// numbers when the first such item comes.
+/// Adds in CPython's order: a loop for ints, then loops for floats and complex numbers from the first such item on.
 class Sum {
  public:
   Sum(Trace& trace, Value* start) : trace_(trace), total_(start) {
@@ -55,14 +54,13 @@ class Sum {
   }
 
  private:
-  /// True if CPython is still in one of these loops after this addition. Once it has left them, it adds by the
-  /// operator.
+  /// True if CPython stays in one of these loops after this addition. After leaving them it adds by the operator.
   bool stays(Value* before, Value* item) const {
     if (is_inexact(total_)) return is_of(before, &PyLong_Type);
     return is_of(before, &PyLong_Type) && is_whole(item) && fits_a_word(item) && fits_a_word(total_);
   }
 
-  /// Adds what waits. Two floats are rounded once, whoever adds them.
+  /// Adds the waiting numbers. A single addition of two floats needs no compensation.
   void settle() {
     if (waiting_.empty()) return;
     auto varies = [](Value* item) { return item->kind != Kind::Constant; };
@@ -90,7 +88,7 @@ class Sum {
   Trace& trace_;
   Value* total_;
   bool compensates_;
-  std::vector<Value*> waiting_;  // numbers, behind a total that is a float or complex
+  std::vector<Value*> waiting_;  // numbers to add to a float or complex total
 };
 
 }  // namespace

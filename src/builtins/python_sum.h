@@ -1,4 +1,4 @@
-// sum(), with the loops in which CPython adds ints and floats before it asks their types.
+// The model of sum(), with CPython's special loops for ints, floats and complex numbers.
 #pragma once
 #include "builtins/python_support.h"
 

@@ -1,3 +1,4 @@
+// Filling protocol's tables from rows, argument parsing, and access to the content of builtin containers.
 #include "builtins/python_support.h"
 
 #include <cstring>
@@ -77,7 +78,7 @@ PyObject* real(const char* module, const char* qualified_name) {
     at = dot == std::string::npos ? dot : dot + 1;
   }
   if (!found) PyErr_Clear();
-  return found.release();  // callers hold it in a static
+  return found.release();  // kept alive: callers store it in statics
 }
 
 // ---- arguments
@@ -194,7 +195,7 @@ Value* as_key(Trace& trace, Value* key, KeyOf use) {
   Value* seen = trace.see(key);
   if (auto* tuple = value::as<value::Tuple>(seen)) {
     Trace::Deeper deeper(trace);
-    for (Value*& item : tuple->items)  // the error would say what the tuple is for
+    for (Value*& item : tuple->items)  // items first, because the error names the use of the tuple
       item = as_key(trace, item, GRAMME_PYTHON_KEYS_ARE_FOR ? KeyOf::Other : use);
   }
   if (PyObject* known = seen->kind == Kind::Number ? trace.constant_of(seen) : nullptr) seen = trace.constant(known);

@@ -1,4 +1,4 @@
-// What the models of Python's library share: tables of rows, binding of arguments, the content of builtin containers.
+// Helpers for models of Python's library: tables of rows, binding of arguments, access to builtin containers.
 //
 //   Value* list_append(Trace& trace, const Args& args) {
 //     auto [self, item] = positional<2>(args, 2);
@@ -7,8 +7,7 @@
 //   }
 //   add_rows("builtins", {{"list.append", &list_append}, …});
 //
-// A call that CPython would refuse because of its number of arguments ends the segment: run for real, it raises by
-// itself.
+// A call with a wrong number of arguments ends the segment; run for real, it raises CPython's error.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -29,20 +28,20 @@ using value::Value;
 // ---- tables
 
 struct Row {
-  const char* name;  // qualified name in its module; of a method: name in its type
+  const char* name;  // qualified name in the module, or name in the type
   protocol::Model model;
 };
 using protocol::Takes;
-/// Without `takes`: of torch's functions, whose models see tensors and constants.
+/// Without `takes`: for functions of torch, whose models see tensors and constants.
 void add_rows(const char* module, std::initializer_list<Row> rows);
 void add_rows(const char* module, Takes takes, std::initializer_list<Row> rows);
 /// The same methods for several types of a module.
 void add_rows(const char* module, std::initializer_list<const char*> types, Takes takes,
               std::initializer_list<Row> rows);
-/// Methods of a type that no module names (generator, dict_keys, …).
+/// Methods of a type that no module exports (generator, dict_keys, …).
 void add_rows(PyTypeObject* type, std::initializer_list<Row> rows);
 void add_rows(PyTypeObject* type, Takes takes, std::initializer_list<Row> rows);
-/// A row for one of torch's private names.
+/// A row for a private name of torch.
 struct NamedRow {
   of_torch::Name name;
   protocol::Model model;
@@ -50,17 +49,16 @@ struct NamedRow {
 void add_rows(std::initializer_list<NamedRow> rows);
 void add_pure(std::initializer_list<of_torch::Name> names);
 void add_pure(const char* module, std::initializer_list<const char*> names);
-/// Every method of the type in C is pure, but for those that make, change or pickle an instance and the exceptions
-/// named.
+/// Declares every C method of the type pure, except the named ones and those that make, change or pickle an instance.
 void add_pure_methods(PyTypeObject* type, std::initializer_list<const char*> except = {});
 
-/// A name as template argument.
+/// A string as template argument.
 template <size_t N>
 struct Text {
   char text[N];
   constexpr Text(const char (&from)[N]) { std::copy_n(from, N, text); }  // NOLINT: implicit on purpose
 };
-/// A call that is run for real: printing, files, time, randomness, the evaluator itself.
+/// A model that ends the segment, so that the call runs for real: files, time, randomness, the evaluator.
 template <Text name>
 Value* run_for_real(Trace&, const Args&) {
   cannot(Reason::CallSkipped, name.text);
@@ -110,16 +108,17 @@ Owned<> call_real(Trace& trace, PyObject* function, std::initializer_list<PyObje
 Value* fold_or_stop(Trace& trace, PyObject* function, const Args& args, const char* name);
 /// An immutable real object made of constants (an itemgetter, a Signature), held by the segment.
 Value* pin(Trace& trace, Owned<> object);
-/// A real object equal to the value, whose comparison and text run no code of the program; null if there is none.
+/// A real object equal to the value that can be compared and printed without running the program's code; null if there
+/// is none.
 Owned<> inert(Trace& trace, Value* value);
-/// The real object behind an existing immutable leaf (a compiled pattern, an itemgetter), now guarded by identity.
+/// The real object of an existing immutable leaf (a compiled pattern, an itemgetter), guarded by identity.
 PyObject* leaf(Trace& trace, Value* value);
 
 // ---- exceptions
 
 [[noreturn]] void raise_key_error(Trace& trace, Value* key);
 [[noreturn]] void raise_stop_iteration(Trace& trace, Value* returned);
-/// Runs `body`; true if it raised `type`, which is swallowed.
+/// Runs `body`; true if it raised `type`, which is then dropped.
 template <class Body>
 bool raises(Trace& trace, PyObject* type, Body&& body) {
   try {
@@ -133,15 +132,15 @@ bool raises(Trace& trace, PyObject* type, Body&& body) {
 
 // ---- containers
 
-/// What the cell of a free variable of the function holds; ends the segment if there is none.
+/// The content of a free variable of the function; ends the segment if there is none.
 Value* free_variable(Trace& trace, value::Function* function, const char* name);
-/// A key for dicts and sets: seen all through; raises TypeError if unhashable, ends the segment if its class compares
-/// itself.
+/// A value as a key of dicts and sets, seen all the way down. Raises TypeError if it is unhashable; ends the segment if
+/// its class has its own equality.
 Value* as_key(Trace& trace, Value* key);
-/// What an instance of a builtin's subclass holds, or the mapping behind an existing mappingproxy; null for other
-/// objects.
+/// The payload of a builtin's subclass instance, or the mapping of an existing mappingproxy; null for other objects.
 Value* payload(Trace& trace, value::Object* object);
-/// The container a method works on: self, or what an instance of a subclass holds. Ends the segment if there is none.
+/// The container that a method works on: self, or the payload of a subclass instance. Ends the segment if there is
+/// none.
 template <class T>
 T* content(Trace& trace, Value* self) {
   Value* seen = trace.see(self);
@@ -150,24 +149,24 @@ T* content(Trace& trace, Value* self) {
     if (Value* held = payload(trace, object); held && value::as<T>(held)) return value::as<T>(held);
   cannot(Reason::ArgumentKind, std::string("a method of a builtin container called on ") + type_name(seen));
 }
-/// The container, about to change.
+/// The container of a method that changes it.
 value::List* changing_list(Trace& trace, Value* self);
 value::Deque* changing_deque(Trace& trace, Value* self);
 value::Set* changing_set(Trace& trace, Value* self);
 
 value::Set* new_set(Trace& trace, bool frozen);
 PyTypeObject* class_argument(Trace& trace, Value* cls);
-/// Self of a method of object, as an instance of a class of its own.
+/// Self of a method of object, as an Object; ends the segment for other values.
 value::Object* object_argument(Trace& trace, Value* self);
-/// Start and stop of index(x, start, stop) within `size`, as slices count.
+/// Start and stop of index(x, start, stop), clamped to `size` as in slices.
 std::pair<Py_ssize_t, Py_ssize_t> clamp(Trace& trace, Value* start, Value* stop, Py_ssize_t size);
-/// The value of `method` on the object's class, called; null if the class has none.
+/// Calls a special method of the object's class; null if the class has none.
 Value* call_special(Trace& trace, Value* object, PyObject* method, std::initializer_list<Value*> args = {});
-/// A number over the symbols of sizes and ints; null if the value is none.
+/// The value as a number with an expression over symbols; else null.
 value::Number* symbolic_number(Value* seen);
-/// What sort() makes of its reverse=, which must be an int.
+/// The truth of sort()'s reverse=, which must be an int.
 bool reverse_flag(Trace& trace, Value* reverse);
-/// items sorted as list.sort does it; if a comparison raises, in the order they had then (python_sort.cpp).
+/// Sorts items as list.sort does (python_sort.cpp). If a comparison raises, items keep the order reached then.
 void sort_values(Trace& trace, std::vector<Value*>& items, Value* key, bool reverse);
 
 // ---- families, one file each

@@ -1,4 +1,4 @@
-// str and bytes: constructors, methods, str.join and str.format over traced objects; chr, repr, format; regular
+// str and bytes: constructors, methods, str.join and str.format of traced objects; chr, repr, format; regular
 // expressions.
 #include "base/once.h"
 #include "base/text.h"
@@ -70,16 +70,16 @@ Value* join(Trace& trace, const Args& args) {
 
 // ---- str.format, whose fields may be any object
 
-/// The arguments of one call and the number the next `{}` gets.
+/// The arguments of one format() call, and the number of the next `{}`.
 struct Fields {
   std::vector<Value*> values;
   const Args& keywords;
-  Value* mapping = nullptr;  // of format_map
+  Value* mapping = nullptr;  // argument of format_map
   size_t next = 0;
   enum { Unnumbered, Automatic, Manual } numbering = Unnumbered;
 };
 
-/// A template numbers all of its fields or none.
+/// Raises ValueError if a template mixes numbered and automatic fields.
 void expect_numbering(Trace& trace, Fields& fields, bool automatic) {
   const auto wanted = automatic ? Fields::Automatic : Fields::Manual;
   if (fields.numbering == Fields::Unnumbered) fields.numbering = wanted;
@@ -106,7 +106,7 @@ Value* first_part(Trace& trace, Fields& fields, PyObject* first) {
                   "Replacement index " + std::to_string(at) + " out of range for positional args tuple");
 }
 
-/// What `name.attribute[key]` of a replacement field stands for.
+/// The value of a replacement field's `name.attribute[key]`.
 Value* field_value(Trace& trace, Fields& fields, PyObject* name) {
   PyObject* const split = once([] { return real("_string", "formatter_field_name_split"); });
   Owned<> parts = call_real(trace, split, {name});
@@ -169,7 +169,7 @@ Value* class_method(Trace& trace, const Args& args) {
   return fold_or_stop(trace, method.get(), rest(args, 1), name.text);
 }
 
-// ---- re: compiled patterns and matches are immutable; functions of constants are really called
+// ---- re: compiled patterns and matches are immutable; functions of constants are called for real
 
 template <Text name>
 Value* re_function(Trace& trace, const Args& args) {
@@ -177,7 +177,7 @@ Value* re_function(Trace& trace, const Args& args) {
   return fold_or_stop(trace, function, args, name.text);
 }
 
-/// A method of a pattern or match, whether the capture made it or found it.
+/// A method of a pattern or match, existing or made in the capture.
 template <Text name>
 Value* re_method(Trace& trace, const Args& args) {
   if (args.positional < 1) cannot(Reason::ArgumentKind, name.text);
@@ -234,9 +234,9 @@ void register_re() {
            });
 }
 
-// ---- repr() that shows "..." where an object holds itself: dataclasses, reprlib
+// ---- repr() that shows "..." for an object inside itself: dataclasses, reprlib
 
-/// The wrapper's set of running calls is as before afterwards, so nothing is written.
+/// The wrapper's set of running calls is unchanged afterwards, so there is no effect.
 Value* recursive_repr(Trace& trace, const Args& args, value::Function* wrapper, Value* fill) {
   auto [self] = positional<1>(args, 1);
   auto* running = trace.see_as<value::Set>(free_variable(trace, wrapper, "repr_running"));

@@ -1,4 +1,4 @@
-// threading.local: its attributes are a dict that the thread has for it.
+// threading.local, whose attributes are in a dict for each thread.
 #include "base/text.h"
 #include "builtins/python_support.h"
 #include "cpython/objects.h"
@@ -11,7 +11,7 @@ namespace names = protocol::names;
 using value::Dict;
 using value::Object;
 
-/// True if the first look at it in a thread runs only C.
+/// True if the first access in a thread runs no Python (__init__ is object's).
 bool starts_empty(PyTypeObject* type) { return type->tp_init == PyBaseObject_Type.tp_init; }
 
 Object* local_argument(Trace& trace, Value* self) {
@@ -21,7 +21,7 @@ Object* local_argument(Trace& trace, Value* self) {
   return local;
 }
 
-/// The attributes in this thread, which has them from now on.
+/// The dict of attributes in this thread; creates it if need be.
 Dict* attributes_of(Trace& trace, Object* local) {
   if (!cpython::thread_dict(local->object) && starts_empty(local->type))
     take(PyObject_GetAttr(local->object, names::k_dict));
@@ -50,7 +50,7 @@ Value* get_local(Trace& trace, const Args& args) {
   return protocol::bind(trace, found, trace.type_attribute(local->type, name), local, local->type);
 }
 
-/// The dict that an attribute is written to.
+/// The dict to which an attribute is written.
 Dict* written_to(Trace& trace, Object* local, PyObject* name) {
   PyObject* found = trace.type_lookup(local->type, name);
   if (name == names::k_dict || (found && Py_TYPE(found)->tp_descr_set))

@@ -1,4 +1,4 @@
-// weakref.ref: made, and asked for what it points to. Its equality and hash end the segment.
+// weakref.ref: construction and dereferencing. Its equality and hash end the segment.
 #include "builtins/python_support.h"
 
 namespace gramme::builtins {
@@ -6,7 +6,7 @@ namespace {
 
 using value::Object;
 
-/// A reference made in the capture is an Object with one attribute of a name no program can spell.
+/// The attribute that holds the referent of a weakref made in the capture; its name is not a valid identifier.
 PyObject* referent_name() {
   static PyObject* const name = intern("(referent)");
   return name;
@@ -26,7 +26,7 @@ Value* make_reference(Trace& trace, const Args& args) {
   return reference;
 }
 
-/// True if the capture has written to what the source reads from.
+/// True if the capture has written to an object on the source's path.
 bool holder_changed(Trace& trace, const source::Source* source) {
   bool changed = false;
   auto ask = [&](Value* holder, effects::Kind kind) {
@@ -39,7 +39,7 @@ bool holder_changed(Trace& trace, const source::Source* source) {
   return changed;
 }
 
-/// True if the object at a root is there for the whole segment: the function, what is pinned, a variable that was not
+/// True if a root object stays alive for the whole segment: the function, pinned objects, variables that were not
 /// assigned.
 bool root_stays(Trace& trace, const source::Source* root) {
   if (root->kind == source::Kind::Function || root->kind == source::Kind::Pinned) return true;
@@ -48,14 +48,14 @@ bool root_stays(Trace& trace, const source::Source* root) {
   return now && now->source == root;
 }
 
-/// True if everything is still there that was there where the segment began. Nothing from before was changed, no tensor
-/// written, whose history may hold objects, and the frame has what it had.
+/// True if everything that was alive at the segment's start still is: no existing object changed, no tensor written
+/// (its history may hold objects), and the frame holds what it held.
 bool holds_its_start(Trace& trace) {
   return trace.effects().empty() && !trace.scope().inputs_written() && trace.inliner->holds_its_start();
 }
 
-/// Whether something goes on holding the object: the capture never lets go of real objects, and cannot see one die. A
-/// variable, or something on the way to the object, may have been deleted.
+/// True if something surely keeps the referent alive. The capture keeps real objects alive, so it cannot see one die; a
+/// variable or an object on the path may have been deleted.
 bool is_held(Trace& trace, Value* referent) {
   if (trace.inliner->is_in_local(referent)) return true;
   const source::Source* source = referent->source;
@@ -66,7 +66,7 @@ bool is_held(Trace& trace, Value* referent) {
   return root_stays(trace, source);
 }
 
-/// The object it points to, read anew at every call.
+/// The referent, read again at every call of the segment.
 Value* call_reference(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   auto* reference = trace.see_as<Object>(self);

@@ -1,4 +1,4 @@
-// Tensors of arrays and arrays of tensors: no node of the graph, since both lie in one memory.
+// Conversions between tensors and NumPy arrays that share memory: no graph nodes.
 #include "aten/arrays.h"
 #include "base/once.h"
 #include "builtins/python_arrays.h"
@@ -16,7 +16,7 @@ bool traces_arrays() {
   return take(PyObject_CallNoArgs(traces)).get() == Py_True;
 }
 
-/// tensor.numpy(): an array in the tensor's memory.
+/// tensor.numpy(): an array that shares the tensor's memory.
 Value* to_array(Trace& trace, const Args& args) {
   Tensor* tensor = self_tensor(trace, args, "numpy");
   protocol::refuse_subclass(tensor, "Tensor.numpy");
@@ -30,7 +30,7 @@ Value* to_array(Trace& trace, const Args& args) {
   return trace::new_array(trace, {tensor, true}, aten::array_type());
 }
 
-/// The array's tensor, which is another object each time it is given out.
+/// The array's tensor as a new object, as PyTorch returns it.
 Value* given_out(Trace& trace, const Array& array) {
   static PyObject* const detach = intern("detach");
   if (trace.scope().state<Arrays>().given.insert(array.tensor).second) return array.tensor;

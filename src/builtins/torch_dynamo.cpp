@@ -1,4 +1,4 @@
-// What importing PyTorch's own front end changes in torch.
+// torch._dynamo: functions that importing it replaces, its decorators, and its context managers for settings.
 #include <unordered_map>
 #include <vector>
 
@@ -14,8 +14,8 @@ namespace gramme::builtins {
 
 namespace {
 
-/// Module.__init__ once torch._dynamo is imported: the original in the closure, then a note of the module's generation
-/// that only torch._dynamo reads, for modules it has to guard.
+/// Module.__init__ once torch._dynamo is imported: runs the original. The generation that it also notes is read by
+/// torch._dynamo only.
 Value* tagged_init(Trace& trace, value::Function* function, const Args& args) {
   trace.describe(function);
   auto* cell = function->closure.empty() ? nullptr : value::as<value::Cell>(function->closure[0]);
@@ -24,15 +24,14 @@ Value* tagged_init(Trace& trace, value::Function* function, const Args& args) {
   return protocol::call(trace, original, args);
 }
 
-/// True if gramme traces what PyTorch keeps out of its own front end's captures.
+/// True for functions that PyTorch keeps out of its own captures but gramme traces.
 bool is_traced_anyway(PyObject* function) {
   if (!PyFunction_Check(function)) return false;
   PyCodeObject* code = cpython::code_of(cpython::as_function(function));
   return utf8_of(code->co_name) == "zero_grad" && of_torch::is_in(code->co_filename, of_torch::OptimizerFile);
 }
 
-/// torch.manual_seed once torch._dynamo is imported, and torch's other functions that keep it out: a model of the
-/// function inside is as good as for the function alone.
+/// Wrappers that disable torch._dynamo on first use (torch.manual_seed …): uses the model of the wrapped function.
 Value* disabled_lazily(Trace& trace, value::Function* function, const Args& args) {
   static PyObject* const name = intern("__wrapped__");
   Owned<> wrapped = Owned<>::steal(function->object ? PyObject_GetAttr(function->object, name) : nullptr);
@@ -48,13 +47,13 @@ Value* disabled_lazily(Trace& trace, value::Function* function, const Args& args
   return trace.inliner->call(function, args);
 }
 
-/// What torch.compile gives for a function: the function, whose breaks are no errors of ours.
+/// A function compiled by torch.compile: traced as the function itself.
 Value* compiled_by_dynamo(Trace& trace, value::Function* function, const Args& args) {
   static PyObject* const original = of_torch::attribute(of_torch::TorchdynamoOrigCallable);
   return protocol::call(trace, protocol::get_attribute(trace, function, original), args);
 }
 
-/// A disabled function. PyTorch disables parts of its optimizers where its own front end cannot trace them.
+/// A disabled function ends the segment, except parts of optimizers that PyTorch disables only for its own front end.
 Value* disabled(Trace& trace, value::Function* function, const Args& args) {
   static PyObject* const k_original = of_torch::attribute(of_torch::TorchdynamoOrigCallable);
   Owned<> original = Owned<>::steal(function->object ? PyObject_GetAttr(function->object, k_original) : nullptr);
@@ -69,14 +68,13 @@ Value* disabled(Trace& trace, value::Function* function, const Args& args) {
   return protocol::call(trace, protocol::get_attribute(trace, function, k_original), args);
 }
 
-/// The step of an optimizer with a schedule, which notes that it was called: from a file that is run for real
-/// otherwise.
+/// The wrapper of step() that a learning-rate scheduler installs; traced although its file otherwise runs for real.
 Value* traced_step(Trace& trace, value::Function* function, const Args& args) {
   return trace.inliner->call(function, args);
 }
 
-/// torch._dynamo.graph_break(). That around the step of an optimizer is there for compilers that must see no gradient
-/// recorded in a graph of its own: it is passed by where graphs run as they are.
+/// torch._dynamo.graph_break(). The one around an optimizer's step serves compilers only, so it is ignored where graphs
+/// run as they are.
 Value* graph_break(Trace& trace, value::Function*, const Args&) {
   const PyCodeObject* code = trace.inliner->current_function()->code;
   if (!trace.contract.as_is || !of_torch::is_in(code->co_filename, of_torch::OptimizerFile))
@@ -84,9 +82,9 @@ Value* graph_break(Trace& trace, value::Function*, const Args&) {
   return trace.none();
 }
 
-// ---- settings that the program changes for what is captured meanwhile
+// ---- settings that the program changes for a region
 
-/// What a setting was, and where it was changed: a segment ends before a change that it does not take back.
+/// A changed setting's former value, and the step of the change. A segment ends before a change that it does not undo.
 struct Changed {
   size_t step;
   meta::DataDependence data;
@@ -109,8 +107,8 @@ Value* end_setting(Trace& trace, const char* name) {
 
 constexpr char kErrorOnBreak[] = "error_on_graph_break (ErrorOnGraphBreak)";
 
-/// torch._dynamo.error_on_graph_break(): where it was entered for real, because something ends within, what is entered
-/// inside is, too: it may say that breaks are none.
+/// torch._dynamo.error_on_graph_break(). If it was entered for real because a segment ends inside, nested ones are
+/// entered for real too.
 Value* enter_error_on_break(Trace& trace, value::Function*, const Args&) {
   PyObject* const ask = of_torch::object(of_torch::GetErrorOnGraphBreak);
   const bool is_on = take(PyObject_CallNoArgs(ask)).get() == Py_True;
@@ -118,12 +116,13 @@ Value* enter_error_on_break(Trace& trace, value::Function*, const Args&) {
   return begin_setting(trace);
 }
 Value* exit_error_on_break(Trace& trace, value::Function*, const Args&) { return end_setting(trace, kErrorOnBreak); }
-/// A context manager of torch._dynamo whose class keeps what it is given.
+/// A context manager of torch._dynamo that only stores its arguments.
 Value* make_manager(Trace& trace, value::Function* function, const Args& args) {
   return trace.inliner->call(function, args);
 }
 
-/// torch._dynamo.override_cudagraphs(fwd, bwd): the graph tells its backend. What follows a break inside does not.
+/// torch._dynamo.override_cudagraphs(fwd, bwd): noted in the graph for its backend; later graphs after a break inside
+/// lack the note.
 Value* enter_cudagraphs(Trace& trace, value::Function*, const Args& args) {
   static PyObject* const k_forward = intern("fwd");
   static PyObject* const k_backward = intern("bwd");
@@ -140,11 +139,11 @@ Value* exit_cudagraphs(Trace& trace, value::Function*, const Args&) { return tra
 
 constexpr char kPatch[] = "a patch of torch._dynamo.config";
 
-/// What managers made in the capture change, by the manager.
+/// The settings that managers made in the capture change, by manager.
 struct Patches : std::unordered_map<const Value*, Owned<>> {};
 
-/// torch._dynamo.patch_dynamo_config(settings): checked now, as the function itself does. No real one stands for what
-/// it gives, since two calls would share it: where one is needed the segment ends before the call.
+/// torch._dynamo.patch_dynamo_config(settings): the settings are checked now. There is no real manager, since two calls
+/// would share it; if one is needed, the segment ends before the call.
 Value* make_config_patch(Trace& trace, value::Function* function, const Args& args) {
   std::vector<Owned<>> held;
   std::vector<PyObject*> values;
@@ -170,8 +169,8 @@ Value* make_config_patch(Trace& trace, value::Function* function, const Args& ar
   return manager;
 }
 
-/// One of the settings that may be changed so is about what gramme captures; what the program reads of
-/// torch._dynamo.config meanwhile would be another thing.
+/// Entering it. Only settings that concern captures are supported; reads of torch._dynamo.config meanwhile end the
+/// segment.
 Value* enter_config_patch(Trace& trace, value::Function*, const Args& args) {
   static PyObject* const k_patch = intern("config_patch");
   static PyObject* const k_changes = intern("changes");
@@ -195,7 +194,7 @@ Value* enter_config_patch(Trace& trace, value::Function*, const Args& args) {
 }
 Value* exit_config_patch(Trace& trace, value::Function*, const Args&) { return end_setting(trace, kPatch); }
 
-/// torch._dynamo.config.name: what the frame would read where nothing is changed.
+/// torch._dynamo.config.name: the real value, if no setting is changed.
 Value* read_setting(Trace& trace, value::Function* function, const Args& args) {
   if (!trace.scope().state<Settings>().empty()) cannot(Reason::CallSkipped, "a setting that is changed meanwhile");
   if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
@@ -203,8 +202,8 @@ Value* read_setting(Trace& trace, value::Function* function, const Args& args) {
   return trace.inliner->call(function, args);
 }
 
-/// torch.ops.name, .operator and .overload at their first touch: they come into being as PyTorch makes them, which is
-/// seen by nobody, and the capture starts again.
+/// First access to torch.ops.name, .operator or .overload: PyTorch creates it now, which nobody observes, and the
+/// capture starts again.
 Value* first_touch(Trace& trace, value::Function* function, const Args& args) {
   PyTypeObject* const packet = of_torch::type(of_torch::OpOverloadPacket);
   Value* self = args.positional == 2 && !args.keywords ? trace.see(args[0]) : nullptr;
@@ -219,8 +218,7 @@ Value* first_touch(Trace& trace, value::Function* function, const Args& args) {
   throw trace::Prepared();
 }
 
-/// comptime(function): there is no tracer of PyTorch's that the function could look at; what is to happen without one
-/// does.
+/// comptime(function): runs its fallback, since there is no tracer of PyTorch that the function could inspect.
 Value* comptime(Trace& trace, value::Function* function, const Args& args) {
   static bool told = false;
   if (!std::exchange(told, true))

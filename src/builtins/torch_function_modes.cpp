@@ -1,5 +1,5 @@
-// Torch function modes of the program: a stack in the capture, and calls of torch that go to the innermost mode's
-// __torch_function__, which is traced. What torch would show a mode and is not known to be shown here ends the segment.
+// Torch function modes of the program: a stack in the capture. Calls of torch go to the innermost mode's
+// __torch_function__, which is traced. Calls that torch might show to a mode in ways unknown here end the segment.
 #include "base/once.h"
 #include "builtins/torch_overrides.h"
 #include "builtins/torch_support.h"
@@ -14,7 +14,7 @@ namespace {
 
 // ---- the stack
 
-/// A segment ends before a mode that it does not leave.
+/// Enters a mode; the segment ends before it unless it also leaves the mode.
 void push(Trace& trace, Value* mode) { trace.scope().push_function_mode({mode, trace.scope().enter_mode()}); }
 
 Value* pop(Trace& trace) {
@@ -46,7 +46,7 @@ Value* mode_at(Trace& trace, const Args& args) {
   return trace.scope().function_modes()[at].mode;
 }
 
-/// with torch.device(…): a mode of its own.
+/// with torch.device(…): enters a DeviceContext mode.
 Value* enter_device(Trace& trace, const Args& args) {
   PyObject* const context = of_torch::object(of_torch::DeviceContext);
   auto [self] = positional<1>(args, 1);
@@ -67,7 +67,7 @@ bool is_model_of_stack(PyObject* callable) {
          model == &enter_device || model == &exit_device;
 }
 
-/// Of torch's C functions and methods of tensors, modes see those that may be overridden or make tensors.
+/// True for C functions and tensor methods that modes intercept: overridable ones and those that make tensors.
 bool is_overridable(PyObject* callable) {
   PyObject* const functions = of_torch::object(of_torch::VariableFunctions);
   PyObject* const makers =
@@ -107,7 +107,7 @@ bool is_of_functorch(PyObject* callable) {
 
 namespace {
 
-/// In the scope the innermost mode is not entered.
+/// Scope without the innermost mode.
 class Inner {
  public:
   explicit Inner(Trace& trace) : trace_(trace), mode_(trace.scope().pop_function_mode()) {}
@@ -120,8 +120,8 @@ class Inner {
   trace::FunctionMode mode_;
 };
 
-/// mode.__torch_function__(function, types, args, kwargs), as C calls it. `types` may not be looked into: which it
-/// names differs from function to function.
+/// mode.__torch_function__(function, types, args, kwargs), as C calls it. `types` is opaque, since its content differs
+/// between functions.
 Value* dispatch(Trace& trace, PyObject* callable, const Args& args) {
   static PyObject* const hook = intern("__torch_function__");
   if (trace.scope().function_modes().empty()) return ask_classes(trace, callable, args);

@@ -1,5 +1,4 @@
-// torch's functions that stand in the graph in another form than they were called, and conditions that are checked in
-// the capture.
+// Functions of torch that become different graph nodes, and conditions that are checked during the capture.
 #include <opcode.h>
 
 #include "aten/classes.h"
@@ -16,7 +15,7 @@ namespace {
 
 // ---- checks
 
-/// A condition that must hold: nothing if it does; otherwise the call is made for real, which raises.
+/// Checks a condition. If it does not hold, the call runs for real and raises.
 void require(Trace& trace, Value* condition, const char* name) {
   Value* seen = trace.see(condition);
   if (auto* number = as<Number>(seen); number && number->expr) {
@@ -39,8 +38,8 @@ Value* checked(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// torch._check_is_size(i, message, max=…), below the function that says that it is deprecated: what it tells PyTorch's
-/// symbols besides is known of sizes here.
+/// torch._check_is_size(i, message, max=…), under its deprecation wrapper. Its further hints for PyTorch's symbols are
+/// implied here.
 Value* checked_size(Trace& trace, value::Function*, const Args& args) {
   auto values = bind(args, 1, {"i", "message", "max"});
   const auto at_most = [&](Value* low, Value* high) {
@@ -52,8 +51,8 @@ Value* checked_size(Trace& trace, value::Function*, const Args& args) {
   return trace.none();
 }
 
-/// What a lazy property of a distribution shows of itself at the class: a property around the function, which is asked
-/// what it is. All calls of a segment see one, where each makes its own eagerly.
+/// A distribution's lazy property read on its class: a property object. Calls of a segment share one, while eager makes
+/// one per call.
 Value* shown_property(Trace& trace, const Args& args) {
   PyObject* const type = of_torch::object(of_torch::LazyPropertyAndProperty);
   PyObject* wrapped = args.positional == 1 && !args.keywords ? trace.see(args[0])->object : nullptr;
@@ -61,7 +60,7 @@ Value* shown_property(Trace& trace, const Args& args) {
   return trace.adopt(take(PyObject_CallOneArg(type, wrapped)));
 }
 
-/// torch._assert(condition, message): of a tensor's data the graph asserts it.
+/// torch._assert(condition, message); for tensor data the graph asserts it.
 Value* asserted(Trace& trace, const Args& args) {
   Value* message = args.positional > 1 ? trace.see(args[1]) : nullptr;
   auto* tensor = message ? as<Tensor>(trace.see(args[0])) : nullptr;
@@ -72,14 +71,14 @@ Value* asserted(Trace& trace, const Args& args) {
 
 // ---- making tensors
 
-/// What the value holds if it is a list or tuple; else null.
+/// The items of a list or tuple; else null.
 const std::vector<Value*>* items_in(Value* seen) {
   if (auto* list = as<List>(seen)) return &list->items();
   auto* tuple = as<Tuple>(seen);
   return tuple ? &tuple->items : nullptr;
 }
 
-/// A tensor, or with `numbers` a number that varies, at any depth.
+/// True if a tensor, or with `numbers` a varying number, is contained at any depth.
 bool holds_tensor(Trace& trace, Value* data, bool numbers) {
   data = trace.see(data);
   if (data->kind == Kind::Tensor) return true;
@@ -88,8 +87,8 @@ bool holds_tensor(Trace& trace, Value* data, bool numbers) {
   return items && std::ranges::any_of(*items, [&](Value* item) { return holds_tensor(trace, item, numbers); });
 }
 
-/// Tensors of which torch._refs makes what torch.tensor makes: numbers of one floating dtype without gradients. Of
-/// others the one converts where the other raises, finds another dtype, or keeps the gradient.
+/// Finds whether torch._refs gives the same tensor as torch.tensor: only for numbers of one floating dtype without
+/// gradients. Otherwise conversions, dtypes or gradients differ.
 struct Alike {
   PyObject* dtype = nullptr;
   bool holds(Trace& trace, Value* data) {
@@ -106,8 +105,8 @@ struct Alike {
   }
 };
 
-/// torch.tensor([a, b]) of tensors reads their data; torch._refs builds the same from operators, as Dynamo does. Where
-/// graphs run as they are only if it is the same.
+/// torch.tensor([a, b]) of tensors would read their data, so torch._refs builds it from operators, as Dynamo does.
+/// Where graphs run as they are, only if the result is the same.
 Value* make_tensor(Trace& trace, const Args& args) {
   PyObject* const tensor = once([] { return real("torch", "tensor"); });
   Value* data = args.positional ? args[0] : args.keyword("data");
@@ -120,21 +119,21 @@ Value* make_tensor(Trace& trace, const Args& args) {
   return trace.emit(by_operators, args);
 }
 
-/// What torch.full finds for numbers that are read from tensors like this; null if one may not fit, or is complex.
+/// The dtype that torch.full chooses for a number read from such a tensor; null if one may not fit, or is complex.
 PyObject* dtype_of_number(const meta::Record& record) {
   PyObject* const truth = once([] { return real("torch", "bool"); });
   PyObject* const whole = once([] { return real("torch", "int64"); });
   PyObject* const wide = once([] { return real("torch", "float64"); });
   PyObject* const ask = once([] { return real("torch", "get_default_dtype"); });
-  PyObject* const found = take(PyObject_CallNoArgs(ask)).get();  // torch keeps it
+  PyObject* const found = take(PyObject_CallNoArgs(ask)).get();  // torch keeps it alive
   PyObject* dtype = meta::dtype_object(record);
   if (meta::is_floating_point(record)) return dtype == wide && found != wide ? nullptr : found;
   if (take(PyObject_GetAttrString(dtype, "is_complex")).get() == Py_True) return nullptr;
   return dtype == truth ? truth : whole;
 }
 
-/// torch.full with a tensor as fill value: empty, then fill_. Eagerly the call takes tensors without dimensions and
-/// gradients only, their kind of number is the result's, and it raises where fill_ converts what does not fit.
+/// torch.full with a tensor as fill value: empty, then fill_. Eager accepts only tensors without dimensions and
+/// gradients, uses their number's dtype, and raises where fill_ would convert.
 Value* full(Trace& trace, const Args& args) {
   PyObject* const full = once([] { return real("torch", "full"); });
   PyObject* const empty = once([] { return real("torch", "empty"); });
@@ -167,8 +166,8 @@ Value* full(Trace& trace, const Args& args) {
   return trace.emit_method(fill, Args{filling, 2, nullptr, 0});
 }
 
-/// torch.addcdiv(x, a, b, value=v) as x + v * (a / b) for compilers, where `value` is a tensor, which is no number
-/// before the graph runs. Of a number the operator rounds otherwise.
+/// torch.addcdiv(x, a, b, value=v) as x + v * (a / b) for compilers, if `value` is a tensor, whose number is unknown
+/// before the graph runs. For plain numbers the operator stays, since it rounds differently.
 Value* addcdiv(Trace& trace, const Args& args) {
   PyObject* const addcdiv = once([] { return real("torch", "addcdiv"); });
   PyObject* const div = once([] { return real("torch", "div"); });
@@ -213,7 +212,7 @@ Value* of_numbers(Trace& trace, const Args& args) {
   return fold_or_stop(trace, function, args, name.text);
 }
 
-/// torch.sym_int(number): of a float that sizes decide what int() makes of it.
+/// torch.sym_int(number): int() of a float that is an expression over sizes.
 Value* sym_int(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("torch", "sym_int"); });
   auto* number = args.positional == 1 && !args.keywords ? trace.see_as<Number>(args[0]) : nullptr;

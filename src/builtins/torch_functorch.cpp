@@ -1,8 +1,8 @@
-// The transforms of torch.func: Python that is traced, over a few functions in C that stand in the graph.
+// The transforms of torch.func: their Python code is traced, and a few C functions below it become graph nodes.
 //
-// The levels are entered where the graph runs, and for each inference, not during the capture. A segment ends in none:
-// then the call of the transform is made for real. What gradients and tangents are depends on all that was computed
-// inside (meta/history.h).
+// Levels are entered when the graph runs, and for each inference, but not during the capture. No segment ends inside a
+// transform; if one would, the transform's call runs for real. Gradients and tangents depend on all computations inside
+// (meta/history.h).
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,7 +20,7 @@ using meta::Level;
 
 namespace {
 
-/// A function that registers operators once in a process: what follows is inferred with them.
+/// A function that registers operators once per process; it is called now, since later inferences need them.
 template <of_torch::Name name>
 Value* load(Trace& trace, const Args& args) {
   PyObject* const function = of_torch::object(name);
@@ -30,7 +30,7 @@ Value* load(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// State of the thread that a transform changes and puts back. A segment must end with it as it began.
+/// State of the thread that a transform changes and restores. A segment must end in the state in which it began.
 template <class T>
 struct Balanced {
   std::optional<T> before;
@@ -62,7 +62,8 @@ Value* enter_vmap(Trace& trace, const Args& args) {
   return depth(trace);
 }
 
-/// _grad_increment_nesting(), _jvp_increment_nesting(): the same. They would leave inference mode.
+/// _grad_increment_nesting(), _jvp_increment_nesting(): the same; ends the segment in inference mode, which they would
+/// leave.
 template <of_torch::Name name, Level::Kind kind>
 Value* enter(Trace& trace, const Args& args) {
   PyObject* const function = of_torch::object(name);
@@ -79,7 +80,7 @@ bool inside(Trace& trace, Level::Kind kind) {
   return !levels.empty() && levels.back().kind == kind;
 }
 
-/// _vmap_decrement_nesting() and its like: the number of the level that was left.
+/// _vmap_decrement_nesting() and its like: returns the number of the level left.
 template <of_torch::Name name, Level::Kind kind>
 Value* leave(Trace& trace, const Args& args) {
   PyObject* const function = of_torch::object(name);
@@ -93,7 +94,7 @@ Value* leave(Trace& trace, const Args& args) {
 
 // ---- tensors at a level
 
-/// A function of a tensor and the number of a level, which must be the innermost one.
+/// A function of a tensor and a level number, which must be the innermost level's.
 template <of_torch::Name name, size_t level>
 Value* at_level(Trace& trace, const Args& args) {
   PyObject* const function = of_torch::object(name);
@@ -122,7 +123,7 @@ Value* is_wrapped(Trace& trace, const Args& args) { return trace.boolean(record_
 
 // ---- gradients
 
-/// Whether tensors may be told to need gradients inside a transform.
+/// Whether requires_grad may be set inside a transform.
 struct Allowed : Balanced<bool> {
   bool allowed = false;
 };
@@ -144,8 +145,8 @@ Value* is_requires_grad_allowed(Trace& trace, const Args& args) {
   return trace.boolean(trace.scope().state<Allowed>().allowed);
 }
 
-/// _set_tensor_requires_grad(x): of what was just wrapped, which nothing else knows. As in Dynamo its result stands for
-/// itself in the graph.
+/// _set_tensor_requires_grad(x) of a tensor that was just wrapped and has no other use. As in Dynamo, its result is a
+/// node of its own.
 Value* set_requires_grad(Trace& trace, const Args& args) {
   PyObject* const function = of_torch::object(of_torch::SetTensorRequiresGrad);
   auto [object] = positional<1>(args, 1);
@@ -182,7 +183,7 @@ Owned<> disabled_message() {
 
 struct HooksDisabled : Balanced<std::string> {};
 
-/// The thread is really put in the state: operations are inferred under it.
+/// Sets the state on the thread, because operations are inferred under it.
 void set_hooks_disabled(Trace& trace, PyObject* message) {
   PyObject* const disable = of_torch::object(of_torch::SavedTensorsHooksDisable);
   PyObject* const enable = of_torch::object(of_torch::SavedTensorsHooksEnable);
@@ -226,7 +227,7 @@ Value* disabled_message_of_hooks(Trace& trace, const Args& args) {
 
 // ---- forward AD
 
-/// The level of forward AD that the graph entered; there is one at most.
+/// The level of forward AD that the graph entered; at most one.
 struct DualLevel {
   bool open = false;
 };

@@ -1,5 +1,5 @@
-// Hooks of autograd. A hook is registered on the real tensor after the graph ran, by torch's own method, which makes
-// the handle too: no gradient flows before the segment is done.
+// Autograd hooks. Replay registers a hook on the real tensor by torch's own method, which also makes the handle. That
+// is early enough, since no gradient flows before the segment is done.
 #include "base/once.h"
 #include "builtins/torch_support.h"
 #include "torch/names.h"
@@ -28,7 +28,7 @@ void require_grad(Trace& trace, const Tensor* tensor, const char* message) {
   if (!trace.scope().requires_grad(tensor)) protocol::raise(trace, PyExc_RuntimeError, message);
 }
 
-/// x.register_hook(hook); raises where the tensor needs no gradient.
+/// x.register_hook(hook); raises if the tensor requires no gradient.
 Value* register_hook(Trace& trace, const Args& args) {
   PyObject* const method = once([] { return real("torch", "Tensor.register_hook"); });
   auto [self, hook] = bind(args, 2, {"self", "hook"});
@@ -38,7 +38,7 @@ Value* register_hook(Trace& trace, const Args& args) {
   return register_with(trace, method, tensor, hook, "Tensor.register_hook");
 }
 
-/// The same for leaves only.
+/// x.register_post_accumulate_grad_hook(hook): the same for leaves only.
 Value* register_after_accumulation(Trace& trace, const Args& args) {
   PyObject* const method = once([] { return real("torch", "Tensor.register_post_accumulate_grad_hook"); });
   auto [self, hook] = bind(args, 2, {"self", "hook"});
@@ -62,8 +62,8 @@ Value* retain_grad(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// The dict that an existing handle removes its hook from, if nothing in this capture looks into it (tensors' hooks)
-/// and the removal touches nothing else; null otherwise.
+/// The dict from which an existing handle removes its hook, if captures never read that dict (tensors' hooks) and the
+/// removal changes nothing else; null otherwise.
 Dict* unseen_hooks(Trace& trace, Object* handle) {
   static PyObject* const reference_name = intern("hooks_dict_ref");
   static PyObject* const extra_name = intern("extra_dict_ref");
@@ -78,8 +78,8 @@ Dict* unseen_hooks(Trace& trace, Object* handle) {
   return (seen && !(hooks && hooks->hidden)) || trace.policy.specialized.contains(source->path) ? nullptr : hooks;
 }
 
-/// handle.remove(): after the graph too, where the handle is made then, or its hook is one that no capture looks at.
-/// The ids of handles stay out of the guards that way.
+/// handle.remove(): in replay if the handle is made there, or if no capture reads its dict of hooks. That keeps handle
+/// ids out of the guards.
 Value* remove_handle(Trace& trace, const Args& args) {
   PyObject* const method = of_torch::object(of_torch::RemovableHandleRemove);
   auto* handle = args.positional == 1 && !args.keywords ? trace.see_as<Object>(args[0]) : nullptr;

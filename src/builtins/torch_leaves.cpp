@@ -1,5 +1,5 @@
-// Tensors whose autograd metadata the program changes, and parameters it makes: by torch's own functions after the
-// graph ran. A graph cannot say it: what a backend returns for a leaf need not be one.
+// Changes of a tensor's autograd metadata, and new parameters. Replay makes them by torch's own functions, because a
+// tensor that a backend returns for a leaf need not be one.
 #include "builtins/torch_leaves.h"
 
 #include "aten/classes.h"
@@ -14,7 +14,7 @@ using namespace value;
 
 namespace {
 
-/// True if the tensor is a view to autograd, or has views, which would change with it.
+/// True if the tensor is a differentiable view, or has views, which would change with it.
 bool has_relatives(Trace& trace, Tensor* tensor) {
   if (tensor->differentiable || !tensor->views.empty()) return true;
   bool found = false;
@@ -38,7 +38,7 @@ Value* requires_grad_(Trace& trace, const Args& args) {
   return tensor;
 }
 
-/// nn.Parameter(data, requires_grad): made of the real tensor after the graph ran.
+/// nn.Parameter(data, requires_grad): made of the real tensor by replay.
 Value* make_parameter(Trace& trace, const Args& args) {
   PyObject* const type = once([] { return real("torch.nn", "Parameter"); });
   auto [data, flag] = bind(args, 1, {"data", "requires_grad"});
@@ -73,7 +73,7 @@ void set_requires_grad(Trace& trace, Tensor* tensor, bool wanted) {
 
 namespace {
 
-/// True if it is the tensor's own memory, as in `w.data = w.data.to(device)` where w is there already.
+/// True if `data` is the tensor's own memory, as in `w.data = w.data.to(device)` without a change of device.
 bool is_own_data(Trace& trace, const Tensor* tensor, const Tensor* data) {
   const bool closed = tensor->late == Tensor::Closed || data->late == Tensor::Closed;
   return !closed && !trace.state<Storages>().replaced && storage_root(tensor) == storage_root(data);
@@ -97,7 +97,7 @@ void set_data(Trace& trace, Tensor* tensor, Value* value) {
   if (!same || to.is_inference || from.is_inference || !aten::is_exact_tensor_type(to.type) ||
       !aten::is_exact_tensor_type(from.type))
     cannot(Reason::MutationUnsupported, "Tensor.data set to a tensor of another sort");
-  if (is_own_data(trace, tensor, data)) return;  // PyTorch copies what is there: versions and gradients stay
+  if (is_own_data(trace, tensor, data)) return;  // nothing changes, neither versions nor gradients
   trace.call_in_replay(setter, {tensor, data});
   trace.scope().close(tensor);
 }

@@ -1,5 +1,5 @@
-// What older programs write: Variable(x), torch.FloatTensor(...), x.new(data); and record_function, which only a
-// profiler sees.
+// Interfaces of older programs: Variable(x), torch.FloatTensor(...), x.new(data). Also record_function, which only a
+// profiler observes.
 #include <algorithm>
 #include <map>
 
@@ -14,7 +14,7 @@ using namespace value;
 
 namespace {
 
-/// Variable(x, requires_grad=False): x.detach(), which may require a gradient.
+/// Variable(x, requires_grad=False): x.detach(), perhaps requiring a gradient.
 Value* make_variable(Trace& trace, const Args& args) {
   static PyObject* const detach = intern("detach");
   static PyObject* const require = intern("requires_grad_");
@@ -27,14 +27,14 @@ Value* make_variable(Trace& trace, const Args& args) {
 
 bool is_whole(Value* seen) { return seen->kind == Kind::Constant && PyLong_CheckExact(seen->object); }
 
-/// The items of a list or a tuple; null of anything else, a torch.Size too.
+/// The items of a list or tuple; null for others, including torch.Size.
 const std::vector<Value*>* items_of(Value* seen) {
   if (auto* list = as<List>(seen)) return &list->items();
   auto* tuple = as<Tuple>(seen);
   return tuple && tuple->type == &PyTuple_Type ? &tuple->items : nullptr;
 }
 
-/// Numbers of the dtype, in lists or tuples.
+/// True for numbers of the dtype's kind, perhaps in nested lists or tuples.
 bool is_data(Trace& trace, Value* value, bool whole) {
   value = trace.see(value);
   const std::vector<Value*>* items = items_of(value);
@@ -75,7 +75,7 @@ Value* make_tensor(Trace& trace, const Args& args) {
 
 // ---- record_function
 
-/// Refuses while somebody measures. Then the program's ranges are made for real.
+/// Ends the segment while a profiler runs, which must see the program's ranges.
 void refuse_profiler(Trace& trace) {
   PyObject* const enabled = of_torch::object(of_torch::ProfilerEnabled);
   if (call_real(trace, enabled, {}).get() == Py_True) cannot(Reason::CallSkipped, "record_function under a profiler");
@@ -95,7 +95,7 @@ Value* begin_range(Trace& trace, Function*, const Args& args) {
   return trace.none();
 }
 
-/// Says of a range that nothing measures whether it is open: the real end of one that has no record does nothing then.
+/// Marks a range without profiler as open or closed; its real exit does nothing without a record.
 void set_open(Trace& trace, Value* range, bool open) {
   static PyObject* const ends = intern("run_callbacks_on_exit");
   protocol::set_attribute(trace, range, ends, trace.boolean(!open));
@@ -118,7 +118,8 @@ Value* leave_range(Trace& trace, Function*, const Args& args) {
 
 namespace {
 
-/// The code under another name, one for all functions that are made of it: what resumes in it is found again.
+/// A copy of the code under another name; one copy for all functions of that code, so that resume points are found
+/// again.
 PyCodeObject* renamed(PyCodeObject* code, PyObject* name) {
   static auto* const made = new std::map<std::pair<PyCodeObject*, std::string>, PyCodeObject*>;  // no Python: empty
   const auto key = std::pair(code, utf8_of(name));
@@ -126,11 +127,11 @@ PyCodeObject* renamed(PyCodeObject* code, PyObject* name) {
   Owned<> replace = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "replace"));
   Owned<> names = take(Py_BuildValue("{s:O,s:O}", "co_name", name, "co_qualname", name));
   Owned<> other = take(PyObject_Call(replace.get(), take(PyTuple_New(0)).get(), names.get()));
-  share(reinterpret_cast<PyObject*>(code)).release();  // a key
+  share(reinterpret_cast<PyObject*>(code)).release();  // kept alive as a key
   return made->emplace(key, reinterpret_cast<PyCodeObject*>(other.release())).first->second;
 }
 
-/// torch.utils._contextlib._set_stack_frame_name(func, name), of a function that the capture makes: its code is known.
+/// torch.utils._contextlib._set_stack_frame_name(func, name), for a function made in the capture.
 Value* set_frame_name(Trace& trace, Function* function, const Args& args) {
   auto [made, name] = bind(args, 2, {"func", "name"});
   auto* changed = trace.see_as<Function>(made);

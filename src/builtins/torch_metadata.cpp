@@ -1,4 +1,4 @@
-// Methods of tensors that the record answers: sizes, dtypes, memory formats.
+// Tensor methods answered from the description (record): sizes, dtypes, memory formats.
 #include <algorithm>
 #include <array>
 
@@ -16,7 +16,7 @@ namespace {
 
 // ---- sizes
 
-/// The dim-th of sizes or strides; a dim out of range is left to the real call, which raises.
+/// The dim-th size or stride; if dim is out of range, the real call raises.
 Value* at_dim(Trace& trace, const std::vector<shape::SymInt>& values, Value* dim, const char* method) {
   PyObject* number = trace.constant_of(dim);
   if (!number || !PyLong_CheckExact(number)) cannot(Reason::ArgumentKind, method);
@@ -46,7 +46,8 @@ bool equals(Trace& trace, shape::SymInt a, shape::SymInt b) {
 
 bool is_view_of_input(const Tensor* tensor) { return storage_root(tensor)->existing(); }
 
-/// Kernels leave other strides than fakes where a result has no elements, or one in a dimension.
+/// Ends the segment if strides are uncertain: kernels and fakes differ for results without elements, or with one
+/// element in a dimension.
 void refuse_unknown_strides(Trace& trace, const Tensor* tensor, int64_t most) {
   const auto& sizes = tensor->record->sizes;
   if (sizes.size() < 2 || is_view_of_input(tensor)) return;
@@ -68,7 +69,7 @@ Value* stride(Trace& trace, const Args& args) {
   return trace.tuple(std::move(strides));
 }
 
-/// Guards leave it open where a tensor begins in its storage: here it is a symbol.
+/// The storage offset of an existing tensor as a symbol, because guards leave it open.
 shape::SymInt beginning(Trace& trace, const Tensor* existing) {
   if (!existing->record->storage_offset.is_number()) return existing->record->storage_offset;
   const source::Source* offset = trace.pool->child(existing->source, source::Kind::OffsetOf);
@@ -104,7 +105,7 @@ Value* length(Trace& trace, const Args& args) {
   return trace.integer(tensor->record->sizes[0]);
 }
 
-/// A method without arguments that the record answers.
+/// A method without arguments that the record determines.
 template <Text name, class Answer>
 Value* answer(Trace& trace, const Args& args, Answer&& of_record) {
   auto [self] = positional<1>(args, 1);
@@ -140,7 +141,7 @@ Value* is_neg(Trace& trace, const Args& args) {
   return answer<"is_neg">(trace, args, [&](const meta::Record& record) { return trace.boolean(record.is_neg); });
 }
 
-/// x.element_size(), x.is_signed(): what the dtype says.
+/// x.element_size(), x.is_signed(): properties of the dtype.
 template <Text method, Text attribute>
 Value* of_dtype(Trace& trace, const Args& args) {
   return answer<method>(trace, args, [&](const meta::Record& record) {
@@ -157,7 +158,7 @@ Value* get_device(Trace& trace, const Args& args) {
 
 // ---- memory formats
 
-/// True if the strides are those of a dense tensor whose dimensions are in this order, the innermost first.
+/// True if the strides are those of a dense tensor with its dimensions in this order, innermost first.
 bool dense(Trace& trace, const meta::Record& record, const std::vector<size_t>& order) {
   shape::SymInt expected = 1;
   for (size_t d : order) {
@@ -169,7 +170,7 @@ bool dense(Trace& trace, const meta::Record& record, const std::vector<size_t>& 
   return true;
 }
 
-/// True if the strides are those of a contiguous tensor, whatever the sizes.
+/// True if the strides are contiguous for all sizes.
 bool surely_contiguous(const meta::Record& record) {
   std::optional<shape::SymInt> expected = 1;
   for (size_t d = record.sizes.size(); d-- > 0;) {

@@ -1,5 +1,5 @@
-// Methods of tensors that stand in the graph in another form, or end the segment. All other methods in C stand in the
-// graph under their name, but for those that torch_metadata.cpp answers.
+// Tensor methods that become different graph nodes or end the segment. All other C methods become nodes of their own
+// name, except those in torch_metadata.cpp.
 #include "base/once.h"
 #include "builtins/torch_support.h"
 #include "torch/names.h"
@@ -52,7 +52,7 @@ Value* new_tensor(Trace& trace, const Args& args) {
   return protocol::call(trace, trace.pinned(tensor), Args{values.data(), 1, names.data(), names.size()});
 }
 
-/// x.type(): its name; x.type(torch.FloatTensor): the class stands in the graph as its name.
+/// x.type(): the type's name; x.type(torch.FloatTensor): the graph has the class's name.
 Value* type(Trace& trace, const Args& args) {
   static PyObject* const method = intern("type");
   PyObject* const tensor_type = once([] { return reinterpret_cast<PyObject*>(Py_TYPE(real("torch", "FloatTensor"))); });
@@ -69,7 +69,7 @@ Value* type(Trace& trace, const Args& args) {
   return trace.emit_method(method, Args{values.data(), args.positional, args.names, args.keywords});
 }
 
-/// An operator of the operator module: x.__getitem__(key) and its kind. The operator asks the class.
+/// A special method such as x.__getitem__(key), as the operator, which also asks the class.
 template <Text name, size_t count>
 Value* as_operator(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("_operator", name.text); });
@@ -79,7 +79,8 @@ Value* as_operator(Trace& trace, const Args& args) {
   return trace.emit(function, args);
 }
 
-/// No graph could undo it on an input: the real tensor's views decide whether it is allowed.
+/// x.detach_(): ends the segment for inputs, because it cannot be undone and the real tensor's views decide whether it
+/// is allowed.
 Value* detach_(Trace& trace, const Args& args) {
   static PyObject* const method = intern("detach_");
   Tensor* tensor = self_tensor(trace, args, "detach_");
@@ -102,7 +103,7 @@ Value* uniform_(Trace& trace, const Args& args) {
   return trace.emit_method(method, args);
 }
 
-// ---- data as Python values, where graphs may have it
+// ---- data as Python values, if graphs may have it
 
 Value* item(Trace& trace, const Args& args) {
   Tensor* self = self_tensor(trace, args, "item");
@@ -150,7 +151,7 @@ void register_forms(PyTypeObject* base) {
                   {"tolist", &tolist}});
 }
 
-/// What turns data into Python values, or shows where it is stored.
+/// Methods that turn data into Python values, or expose memory: they end the segment.
 void register_refused(PyTypeObject* base) {
   constexpr Reason data = Reason::DataDependentValue, unknown = Reason::CallUnknown,
                    write = Reason::MutationUnsupported;
@@ -190,7 +191,7 @@ void register_refused(PyTypeObject* base) {
                   {"__delitem__", &refuse<write, "Tensor.__delitem__">}});
 }
 
-/// Methods written in Python. The names below stand in the graph as Dynamo has them; their bodies would break it up.
+/// Methods written in Python that become nodes, as in Dynamo; tracing their bodies would break the graph.
 void register_python_methods(PyTypeObject* tensor) {
   add_rows(tensor, {{"norm", &as_method<"norm">},
                     {"split", &as_method<"split">},

@@ -1,8 +1,7 @@
 // Grad mode, inference mode and autocast: nodes that change the thread's state where the graph runs.
 //
-// During the capture the thread is really put in the same state, so that what follows is inferred under it; the trace
-// puts it back at its end. The context managers are Python and traced, but for the two whose insides the graph spells
-// as one call.
+// The thread is put in the same state during the capture, so that later calls are inferred under it; the trace restores
+// it. The context managers are traced Python, except two that become one call in the graph.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -19,7 +18,7 @@ using meta::Argument;
 
 namespace {
 
-/// The value of an earlier such node. It is no tensor, and nothing but the call that ends its mode may use it.
+/// The value of an earlier mode node, which only the call that ends the mode may use.
 Argument node_argument(graph::Node* node) {
   Argument argument;
   argument.kind = Argument::Number;
@@ -43,14 +42,14 @@ Value* set_grad_enabled(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-// ---- modes entered in the graph and not left yet
+// ---- modes entered in the graph and not yet left
 
 struct Mode {
   graph::Node* entered;
-  std::function<void()> leave;  // puts the thread back
+  std::function<void()> leave;  // restores the thread
   size_t step = 0;
 };
-/// By the context manager. A mode that is still open at the end of a capture is closed by the trace.
+/// By context manager. The trace closes modes still open at the end of a capture.
 struct OpenModes : std::unordered_map<const Value*, Mode> {};
 
 void close(Trace& trace, const Value* manager) {
@@ -74,7 +73,7 @@ void open(Trace& trace, const Value* manager, Mode mode) {
   trace.scope().when_put_back([&trace, manager] { close(trace, manager); });
 }
 
-/// The node that entered the mode of this manager in this capture.
+/// The node that entered this manager's mode.
 graph::Node* entered_by(Trace& trace, const Value* manager, const char* name) {
   auto& open_modes = trace.scope().state<OpenModes>();
   auto found = open_modes.find(manager);
@@ -97,14 +96,14 @@ PyObject* constant_attribute(Trace& trace, Object* manager, const char* name) {
 
 // ---- inference mode
 
-/// with torch.inference_mode(mode): in the graph, and really for the fakes.
+/// with torch.inference_mode(mode): in the graph, and on the thread for inference.
 Value* enter_inference(Trace& trace, const Args& args) {
   PyObject* const enter = of_torch::object(of_torch::EnterInferenceMode);
   PyObject* const leave = of_torch::object(of_torch::ExitInferenceMode);
   Object* manager = manager_of(trace, args, "torch.inference_mode");
   PyObject* mode = constant_attribute(trace, manager, "mode");
-  // The context object that holds the mode can only be made by entering it: a manager that is needed as a real object
-  // while the mode is open ends the segment before.
+  // The mode's context object can be made only by entering it. If the open manager is needed as a real object, the
+  // segment ends earlier.
   static PyObject* const context = of_torch::attribute(of_torch::InferenceModeContext);
   protocol::set_attribute(trace, manager, context, trace.make<Super>());
   Owned<> entered = take(PyObject_CallOneArg(enter, mode));
@@ -127,7 +126,7 @@ Value* exit_inference(Trace& trace, const Args& args) {
 
 // ---- autocast
 
-/// What autocast.__enter__ stores for its exit, should the manager be needed as a real object.
+/// Stores the attributes that autocast.__enter__ sets, in case the manager is needed as a real object.
 void store_previous(Trace& trace, Object* manager, PyObject* device) {
   PyObject* const cache = once([] { return real("torch", "is_autocast_cache_enabled"); });
   PyObject* const enabled = once([] { return real("torch", "is_autocast_enabled"); });
@@ -140,11 +139,11 @@ void store_previous(Trace& trace, Object* manager, PyObject* device) {
   store("prev_fastdtype", take(PyObject_CallOneArg(dtype, device)));
 }
 
-/// device, dtype, enabled and cache as the program gave them, by the manager: what Dynamo writes into the graph.
+/// device, dtype, enabled and cache as given by the program, which Dynamo writes into the graph.
 using Given = std::array<PyObject*, 4>;
 struct GivenTo : std::unordered_map<const Value*, Given> {};
 
-/// autocast.__init__ is traced; what it was given is kept besides.
+/// Traces autocast.__init__ and keeps its arguments.
 Value* init_autocast(Trace& trace, const Args& args) {
   PyObject* const init = of_torch::object(of_torch::AutocastInit);
   auto values = bind(args, 2, {"self", "device_type", "dtype", "enabled", "cache_enabled"});
@@ -158,7 +157,7 @@ Value* init_autocast(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// What the manager was given; for one that existed before its state says it.
+/// The manager's arguments; for an existing manager, taken from its state.
 Given given_or_state(Trace& trace, Object* manager) {
   const auto& given_to = trace.state<GivenTo>();
   if (auto found = given_to.find(manager); found != given_to.end()) return found->second;
@@ -167,7 +166,7 @@ Given given_or_state(Trace& trace, Object* manager) {
           constant_attribute(trace, manager, of_torch::text(of_torch::CacheEnabled))};
 }
 
-/// with torch.autocast(…): torch.amp._enter_autocast(…) in the graph, and really for the fakes.
+/// with torch.autocast(…): torch.amp._enter_autocast(…) in the graph, and on the thread for inference.
 Value* enter_autocast(Trace& trace, const Args& args) {
   PyObject* const enter = of_torch::object(of_torch::EnterAutocast);
   PyObject* const leave = of_torch::object(of_torch::ExitAutocast);

@@ -1,4 +1,4 @@
-// What optimizers ask of torch besides operations.
+// Functions that optimizers call besides tensor operations: grouping tensors by device and dtype.
 #include "builtins/torch_support.h"
 #include "torch/names.h"
 
@@ -8,7 +8,7 @@ using namespace value;
 
 namespace {
 
-/// Lists of tensors (or None) by the device and dtype of those in the first: one group for each, in PyTorch's order.
+/// Groups lists of tensors (or None) by the device and dtype of the first list's tensors, in PyTorch's order.
 class Groups {
  public:
   Groups(Trace& trace, Value* lists) : trace_(trace) {
@@ -54,7 +54,7 @@ class Groups {
     return result;
   }
 
-  /// What PyTorch makes of tensors of the same devices and dtypes, with the places of their items.
+  /// PyTorch's own grouping of example tensors of the same devices and dtypes, as indices.
   Owned<> real_groups() {
     PyObject* const group = of_torch::object(of_torch::GroupTensorsByDeviceAndDtype);
     PyObject* const empty = once([] { return real("torch", "empty"); });

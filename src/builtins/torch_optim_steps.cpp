@@ -1,4 +1,4 @@
-// Steps of PyTorch's optimizers: how their state is made, and the form that they have for compilers.
+// Steps of PyTorch's optimizers: initialising their state, and their form for compilers.
 #include <algorithm>
 
 #include "base/imported.h"
@@ -22,7 +22,7 @@ bool is_empty_list(Trace& trace, Value* value) {
   return list && !list->existing() && list->items().empty();
 }
 
-/// True if the program may have changed what the methods read. Attributes of other objects they do not know.
+/// True if the segment may have changed something that the initialising methods read.
 bool may_have_changed(const Trace& trace) {
   auto is_apart = [](const effects::Effect& effect) {
     static PyObject *const state = intern("state"), *const groups = intern("param_groups");
@@ -42,7 +42,7 @@ bool is_below(const source::Source* source, const source::Source* root) {
   return false;
 }
 
-/// True if the program has looked into the state.
+/// True if the capture has looked into the optimizer's state.
 bool is_looked_into(Trace& trace, Value* optimizer) {
   static PyObject* const name = intern("state");
   const size_t before = trace.facts().size();
@@ -52,8 +52,8 @@ bool is_looked_into(Trace& trace, Value* optimizer) {
                      [&](const guards::Fact& fact) { return is_below(fact.source, state->source); });
 }
 
-/// The state is made for real before the first capture of a step, of all groups, if nothing was done before: the first
-/// step is as all others then.
+/// Makes the state of all groups for real before the first captured step, if the segment has done nothing yet, so that
+/// the first step is like all others.
 void make_state(Trace& trace, Function* function, const Args& args, std::vector<Value*>&) {
   auto* optimizer = args.positional > 2 && !args.keywords ? trace.see_as<Object>(args[0]) : nullptr;
   if (!optimizer || !optimizer->existing() || !optimizer->object) return;
@@ -76,7 +76,7 @@ void make_capturable(Trace& trace, Function*, const Args& args, std::vector<Valu
     if (args.names[i] == capturable) values[args.positional + i] = trace.boolean(true);
 }
 
-/// A step as one call. AOTAutograd has no form of it, and PyTorch's front end keeps it out of graphs.
+/// A fused step. It ends the segment under compilers, since AOTAutograd does not support it.
 template <of_torch::Name name>
 Value* fused(Trace& trace, const Args& args) {
   PyObject* const function = of_torch::object(name);
@@ -84,7 +84,7 @@ Value* fused(Trace& trace, const Args& args) {
   return trace.emit(function, args);
 }
 
-/// The tensor that a compiler gets where eager takes its number: null if eager refuses it, or may.
+/// The tensor to use under a compiler where eager reads its number; null if eager may refuse it.
 Value* scale_of(Trace& trace, const Args& args, const char* keyword) {
   if (trace.contract.as_is || args.keywords != 1) return nullptr;
   Value* given = args.keyword(keyword);
@@ -94,7 +94,7 @@ Value* scale_of(Trace& trace, const Args& args, const char* keyword) {
   return scale;
 }
 
-/// x.addcdiv_(a, b, value=v) and its like, where `v` is a tensor: x.add_(a / b * v), which asks for no number.
+/// x.addcdiv_(a, b, value=v) and its like for a tensor `v`: x.add_(a / b * v), which reads no number.
 template <Text name, Text function>
 Value* scaled(Trace& trace, const Args& args) {
   static PyObject *const method = intern(name.text), *const add = intern("add_");
@@ -108,7 +108,7 @@ Value* scaled(Trace& trace, const Args& args) {
   return trace.emit_method(add, Args{adding, 2, nullptr, 0});
 }
 
-/// x.add_(y, alpha=v), where `v` is a tensor.
+/// x.add_(y, alpha=v) for a tensor `v`.
 Value* add_scaled(Trace& trace, const Args& args) {
   static PyObject* const add = intern("add_");
   PyObject* const multiply = once([] { return real("torch", "mul"); });

@@ -1,7 +1,7 @@
-// Classes of tensors with a __torch_function__: calls that go to them, which are traced like any Python function.
+// Calls that go to a tensor class's __torch_function__, which is traced like any Python function.
 //
-// Which function PyTorch shows a handler, and which operands it looks at, differs from function to function. So the
-// function itself is called, on stand-ins whose class tells (gramme/_overrides.py). In a handler no segment ends.
+// Functions differ in what they pass to handlers and in which operands they look at. So the real function is called on
+// stand-ins whose class reports its question (gramme/_overrides.py). No segment ends in a handler.
 #include "builtins/torch_overrides.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ PyObject* const kHandler = intern("__torch_function__");
 
 // ---- who is asked
 
-/// Of tensors whose class is asked the first of each class.
+/// The first tensor of each class that is asked.
 class Askers {
  public:
   explicit Askers(Trace& trace) : trace_(trace) {}
@@ -45,7 +45,7 @@ class Askers {
   }
   bool empty() const { return classes_.empty(); }
   PyTypeObject* at(size_t place) const { return classes_.at(place); }
-  /// -1 if it is of none.
+  /// The index of the tensor's class; -1 if it is not asked.
   int place(const Tensor* tensor) const {
     auto found = std::ranges::find(classes_, tensor->record->type);
     return found == classes_.end() ? -1 : static_cast<int>(found - classes_.begin());
@@ -56,7 +56,7 @@ class Askers {
   std::vector<PyTypeObject*> classes_;
 };
 
-/// In the order in which PyTorch asks: before a class those that are made of it, else from left to right.
+/// The order in which PyTorch asks: subclasses before their bases, otherwise left to right.
 std::vector<PyTypeObject*> in_order(const std::vector<PyTypeObject*>& classes) {
   std::vector<PyTypeObject*> result;
   for (PyTypeObject* cls : classes) {
@@ -67,13 +67,13 @@ std::vector<PyTypeObject*> in_order(const std::vector<PyTypeObject*>& classes) {
   return result;
 }
 
-/// The function as PyTorch shows it, and the classes that it asks.
+/// The function passed to handlers, and the classes asked.
 struct Question {
   Value* function;
   std::vector<PyTypeObject*> classes;
 };
 
-/// handler(function, types, args[, kwargs]) of each class, until one answers.
+/// Calls each class's handler(function, types, args[, kwargs]) until one does not return NotImplemented.
 Value* ask(Trace& trace, const Question& question, Value* args, Value* keywords) {
   std::vector<Value*> types;
   for (PyTypeObject* cls : question.classes) types.push_back(protocol::class_value(trace, cls));
@@ -92,7 +92,7 @@ Value* ask(Trace& trace, const Question& question, Value* args, Value* keywords)
 
 // ---- what PyTorch asks
 
-/// The operand as the function sees it before it asks: of the kind that it is, without data.
+/// A stand-in for an operand, of the same kind but without data.
 Owned<> stand_in(Trace& trace, Value* value, const Askers& askers);
 
 Owned<> sequence(Trace& trace, const std::vector<Value*>& items, const Askers& askers) {
@@ -123,7 +123,7 @@ Owned<> stand_in(Trace& trace, Value* value, const Askers& askers) {
   cannot(Reason::TensorSubclass, std::string("a ") + kind_name(value->kind) + " beside a tensor of a subclass");
 }
 
-/// Nothing if the function asks nobody.
+/// Nullopt if the function asks no class.
 std::optional<Question> question_of(Trace& trace, PyObject* callable, const Args& args, const Askers& askers) {
   std::vector<Value*> values(args.values, args.values + args.positional);
   Owned<> positional = sequence(trace, values, askers), keywords = take(PyDict_New());
@@ -144,7 +144,7 @@ std::optional<Question> question_of(Trace& trace, PyObject* callable, const Args
   return Question{trace.pinned(trace.keep(share(PyTuple_GET_ITEM(asked.get(), 0)))), in_order(classes)};
 }
 
-/// Of functions in Python those that PyTorch lists: the others may do anything before they ask.
+/// True for Python functions that PyTorch lists as overridable; others may do anything before they ask.
 bool is_listed(PyObject* function) {
   PyObject* const listed = once(
       [] { return take(PyObject_CallNoArgs(imported("torch.overrides", "get_testing_overrides").get())).release(); });
@@ -179,7 +179,7 @@ Value* handle(Trace& trace, const Args& args) {
   return ask(trace, {args[0], in_order(classes)}, rest, keywords);
 }
 
-/// function(*args, **kwargs) with no class asked.
+/// Calls function(*args, **kwargs) with __torch_function__ disabled.
 Value* call_off(Trace& trace, Value* function, Value* args, Value* keywords) {
   Attributes named;
   auto* dict = keywords ? trace.see_as<Dict>(keywords) : nullptr;
@@ -208,7 +208,7 @@ bool is_instance(const Tensor* tensor, PyTypeObject* cls) { return PyType_IsSubt
 
 Value* as_subclass_of(Trace& trace, Tensor* tensor, PyTypeObject* cls);
 
-/// What torch.Tensor's own handler makes of a result: tensors get the class, in lists and tuples, too.
+/// Converts a result as torch.Tensor's own handler does: tensors get the class, also in lists and tuples.
 Value* converted(Trace& trace, Value* result, PyTypeObject* cls) {
   result = trace.see(result);
   if (auto* tensor = as<Tensor>(result)) return is_instance(tensor, cls) ? tensor : as_subclass_of(trace, tensor, cls);
@@ -226,7 +226,7 @@ Value* converted(Trace& trace, Value* result, PyTypeObject* cls) {
   return made;
 }
 
-/// True if the function returns what its handler may not convert.
+/// True for functions whose results the default handler does not convert.
 bool is_left(Value* function) {
   PyObject* const left = once([] {
     return take(PyObject_CallNoArgs(imported("torch.overrides", "get_default_nowrap_functions").get())).release();
@@ -252,7 +252,7 @@ Value* inherited(Trace& trace, const Args& args) {
   return plain || is_left(trace.see(function)) ? result : converted(trace, result, cls->type());
 }
 
-// ---- other classes of the same memory
+// ---- tensors of other classes that share memory
 
 Value* as_subclass_of(Trace& trace, Tensor* tensor, PyTypeObject* cls) {
   static PyObject *const dispatch = intern("__torch_dispatch__"), *const finalizer = intern("__del__");
@@ -273,7 +273,7 @@ Value* as_subclass(Trace& trace, const Args& args) {
   return as_subclass_of(trace, tensor, cls->type());
 }
 
-/// torch._C.DisableTorchFunctionSubclass, and where it was entered.
+/// torch._C.DisableTorchFunctionSubclass: the step that entered it.
 struct Entered {
   std::vector<size_t> steps;
 };
@@ -312,7 +312,7 @@ Value* ask_classes(Trace& trace, PyObject* callable, const Args& args) {
   Askers askers(trace);
   for (size_t i = 0; i < args.positional + args.keywords; ++i) askers.look(args.values[i]);
   if (askers.empty()) return nullptr;
-  if (PyFunction_Check(callable))  // it asks in its body, and says there what handlers are given
+  if (PyFunction_Check(callable))  // asks in its body, where it passes the arguments to handlers
     return trace.inliner->call(trace.see_as<Function>(trace.pinned(callable)), args);
   std::optional<Question> question = question_of(trace, callable, args, askers);
   if (!question) return nullptr;

@@ -1,4 +1,4 @@
-// What torch's functions tell about tensors, the thread's state and who traces: answered in the capture.
+// Functions of torch that report facts about tensors, the thread's state and tracing; answered in the capture.
 #include <algorithm>
 
 #include "base/once.h"
@@ -21,7 +21,7 @@ Value* is_tensor(Trace& trace, const Args& args) {
   return trace.boolean(trace.see(object)->kind == Kind::Tensor);
 }
 
-/// A call of a tensor's method in the form of a function: torch.numel(x), torch.is_complex(x).
+/// A function that equals a tensor method: torch.numel(x), torch.is_complex(x).
 template <Text name>
 Value* of_tensor(Trace& trace, const Args& args) {
   auto [input] = bind(args, 1, {"input"});
@@ -49,13 +49,13 @@ bool comes_from_data(Trace& trace, Value* value) {
   return false;
 }
 
-/// symbolic_shapes.has_free_unbacked_symbols(x): does a size or a number come out of data?
+/// symbolic_shapes.has_free_unbacked_symbols(x): whether a size or number is data-dependent.
 Value* has_unbacked(Trace& trace, Function*, const Args& args) {
   auto [value] = bind(args, 1, {"x"});
   return trace.boolean(comes_from_data(trace, value));
 }
 
-/// isinstance(x, torch.FloatTensor): a dense tensor of that dtype on that device, whatever its class.
+/// isinstance(x, torch.FloatTensor): true for dense tensors of that dtype and device, of any class.
 Value* legacy_instance(Trace& trace, const Args& args) {
   auto [type, object] = positional<2>(args, 2);
   auto* cls = trace.see_as<Class>(type);
@@ -84,8 +84,7 @@ Value* type_name_of(Trace& trace, const Args& args) {
   return trace.inliner->call(trace.see_as<value::Function>(trace.pinned(function)), args);
 }
 
-/// True if the object has a `__torch_function__` that would be asked. Plain tensors and parameters have one that is
-/// not.
+/// True if the object has a `__torch_function__` that would be called; that of plain tensors and parameters is not.
 bool overrides(Trace& trace, Value* object) {
   static PyObject* const hook = intern("__torch_function__");
   PyObject* const disabled = of_torch::object(of_torch::DisabledTorchFunctionImpl);
@@ -114,7 +113,7 @@ Value* has_torch_function(Trace& trace, const Args& args) {
   return trace.boolean(false);
 }
 
-/// Without a mode on the stack it is the default of the process, which nothing but such a mode changes.
+/// The default device: that of the process if no device mode is entered.
 Value* default_device(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("torch", "get_default_device"); });
   if (trace.scope().initial_state().function_modes > 0) cannot(Reason::CallUnknown, "a torch function mode");
@@ -133,7 +132,7 @@ Value* compile(Trace&, const Args& args) {
   cannot(Reason::CallUnknown, "torch.compile with options inside a capture");
 }
 
-/// A scripted function: torch keeps the Python function that it was made of, to be traced in its place.
+/// A scripted function: traces the Python function it was made of.
 Value* call_scripted(Trace& trace, const Args& args) {
   static PyObject* const original = of_torch::attribute(of_torch::TorchdynamoInline);
   auto* scripted = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
@@ -149,7 +148,7 @@ Value* annotate(Trace&, const Args& args) {
   return value;
 }
 
-/// Stands in the graph, as in Dynamo: a module made in the capture reports itself when the graph runs.
+/// Becomes a node, as in Dynamo: a module made in the capture reports its creation when the graph runs.
 template <of_torch::Name name>
 Value* log_usage(Trace& trace, const Args& args) {
   PyObject* const function = of_torch::object(name);
@@ -159,10 +158,10 @@ Value* log_usage(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// Who asks whether it is compiled, and what it is told.
+/// What code of torch is told that asks whether it is being compiled (torch_askers.def).
 enum class Told : uint8_t { Yes, No, Form };
 struct Asker {
-  std::string_view file, function;  // below torch/: how they start
+  std::string_view file, function;  // prefixes, below torch/
   Told told;
 };
 constexpr Asker kAskers[] = {
@@ -185,10 +184,10 @@ Value* is_compiling(Trace& trace, const Args&) {
   return trace.boolean(!trace.contract.as_is);
 }
 
-/// What is captured and not run is exported.
+/// is_exporting(): true for captures that are not run.
 Value* is_exporting(Trace& trace, const Args&) { return trace.boolean(!trace.contract.runs); }
 
-/// torch.distributions' check of its constraints: of the tensor itself the caller's `if not …: raise` is an assertion.
+/// torch.distributions' constraint check; on a tensor the caller's `if not …: raise` becomes an assertion.
 Value* all_valid(Trace& trace, value::Function* function, const Args& args) {
   auto [valid, message] = bind(args, 2, {"valid", "error_message"});
   if (!trace.contract.runs) return trace.inliner->call(function, args);

@@ -1,4 +1,4 @@
-// The classifier: rules by object, then marks on the function, then the file it comes from.
+// The classifier: decides by rules for objects, then by marks on the function, then by its file.
 #include "builtins/torch_rules.h"
 
 #include <fstream>
@@ -25,7 +25,7 @@ namespace {
 
 enum class Rule : uint8_t { Graph, Inline, Run, Alone, Break };
 
-/// Rules by object. Modules that are not imported yet are looked at again when there are more of them.
+/// Rules by object. Rules for modules not yet imported are resolved when sys.modules has grown.
 class ObjectRules {
  public:
   void add(Rule rule, const std::string& name) {
@@ -54,7 +54,7 @@ class ObjectRules {
     std::erase_if(pending_, [this](const Module& module) {
       PyObject* object = known_module(module.module.c_str());
       if (object && is_being_imported(object)) {
-        modules_seen_ = -1;  // its end changes no number of modules: look again
+        modules_seen_ = -1;  // finishing an import does not change the number of modules
         return false;
       }
       if (object && PyModule_Check(object))
@@ -63,7 +63,7 @@ class ObjectRules {
     });
   }
 
-  /// Reads the module's dict only: a module may make attributes on demand.
+  /// Reads the module's dict only, since modules may create attributes on demand.
   void resolve(PyObject* module, const std::string& name, Rule rule) {
     size_t dot = name.find('.');
     PyObject* first = PyDict_GetItemString(PyModule_GetDict(module), name.substr(0, dot).c_str());
@@ -79,7 +79,7 @@ class ObjectRules {
     PyErr_Clear();
   }
   void insert(PyObject* callable, Rule rule) {
-    if (rules_.insert_or_assign(callable, rule).second) share(callable).release();  // the key stays valid
+    if (rules_.insert_or_assign(callable, rule).second) share(callable).release();  // keeps the key alive
   }
 
   std::vector<Module> pending_;
@@ -87,8 +87,7 @@ class ObjectRules {
   Py_ssize_t modules_seen_ = -1;
 };
 
-/// Functions the user registered with allow_in_graph and its relatives: sets of addresses that torch._dynamo keeps once
-/// it is imported and somebody registered one.
+/// Functions registered with allow_in_graph and the like: sets of ids that torch._dynamo keeps once it is imported.
 class Registered {
  public:
   explicit Registered(of_torch::Name name) : name_(name) {}
@@ -119,8 +118,8 @@ class Registered {
   Py_ssize_t modules_seen_ = -1;
 };
 
-/// Functions in whose place the program gave another to be traced. torch._dynamo knows many of its own besides: they
-/// are looked through when there are more.
+/// Functions for which the program registered a substitute. torch._dynamo registers many of its own; the table is read
+/// again when it has grown.
 class Substituted {
  public:
   bool contains(PyObject* callable) {
@@ -154,7 +153,7 @@ struct Rules {
   PyObject *tensor = nullptr, *tensor_base = nullptr;  // types
 };
 
-/// The lines of the version's table and of those before: each has what differs, and a minus before what is no more.
+/// The lines of this version's table and earlier ones. Each table has only differences; a leading minus removes a line.
 std::vector<std::string> lines_in_force() {
   std::string directory = directory_of("gramme");
   if (directory.empty()) GRAMME_BUG("the package gramme is not imported");
@@ -250,7 +249,7 @@ Treatment classify_function(Rules& all, PyObject* callable) {
   return treatment_of(all.files.runs(code->co_filename) ? Rule::Run : Rule::Inline, callable);
 }
 
-/// Operators of torch's tensor type: methods and slots in C.
+/// True for C methods and slots of torch's tensor type.
 bool is_tensor_method(const Rules& all, PyObject* callable) {
   if (!Py_IS_TYPE(callable, &PyMethodDescr_Type) && !Py_IS_TYPE(callable, &PyWrapperDescr_Type)) return false;
   auto* owner = reinterpret_cast<PyObject*>(PyDescr_TYPE(callable));
@@ -261,7 +260,7 @@ bool is_tensor_method(const Rules& all, PyObject* callable) {
 
 namespace {
 
-/// torch keeps its own functions out of torch._dynamo; what they call back is the program's all the same.
+/// True for functions of torch that torch itself disabled; the program's code that they call back is still captured.
 bool is_torch_disabling_itself(const Rules& all, PyFunctionObject* function) {
   static PyObject* const original = of_torch::attribute(of_torch::TorchdynamoOrigCallable);
   PyObject* inner = PyDict_GetItemWithError(function->func_dict, original);

@@ -1,6 +1,6 @@
-// Default dtype, deterministic algorithms and seeds: set after the graph ran, so that no operation may follow that
-// depends on them; one that makes a tensor of the default dtype is given the dtype (trace/defaults.cpp). Questions are
-// answered in the new state: the capture is really put there and back at its end.
+// Default dtype, deterministic algorithms and seeds. Replay sets them after the graph, so no operation that depends on
+// them may follow; only the default dtype is passed explicitly (trace/defaults.cpp). The thread has the new state
+// during the capture, so queries see it; the trace restores it.
 #include "base/once.h"
 #include "builtins/torch_support.h"
 
@@ -10,7 +10,7 @@ using namespace value;
 
 namespace {
 
-/// Puts the process back at the end of the capture.
+/// Restores the process's state at the end of the capture.
 void undo_with(Trace& trace, PyObject* setter, const Owned<>& before) {
   trace.scope().when_put_back([setter, before] {
     ErrorState pending;
@@ -34,7 +34,7 @@ Value* set_default_dtype(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// torch.use_deterministic_algorithms(mode, warn_only=…), whose second argument goes by keyword only.
+/// torch.use_deterministic_algorithms(mode, warn_only=…); warn_only is keyword-only.
 template <bool warn_only>
 PyObject* deterministic_setter() {
   return once([] {
@@ -62,7 +62,7 @@ Value* use_deterministic(Trace& trace, const Args& args) {
   return trace.none();
 }
 
-/// torch.manual_seed(seed): after the random operations before it; its result is the default generator.
+/// torch.manual_seed(seed): takes effect after earlier random operations; returns the default generator.
 Value* manual_seed(Trace& trace, const Args& args) {
   PyObject* const seed = once([] { return real("torch.random", "manual_seed"); });
   auto [argument] = bind(args, 1, {"seed"});

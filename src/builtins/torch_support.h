@@ -1,4 +1,4 @@
-// What the models of torch's functions share.
+// Helpers shared by the models of torch's functions.
 #pragma once
 #include "base/once.h"
 #include "builtins/python_support.h"
@@ -7,28 +7,28 @@
 
 namespace gramme::builtins {
 
-/// A call whose answer is the same under every capture.
+/// A model that always returns the same bool.
 template <bool answer>
 Value* boolean_answer(Trace& trace, const Args&) {
   return trace.boolean(answer);
 }
 inline Value* none_answer(Trace& trace, const Args&) { return trace.none(); }
 
-/// A call that ends the segment.
+/// A model that ends the segment.
 template <Reason reason, Text name>
 Value* refuse(Trace&, const Args&) {
   cannot(reason, name.text);
 }
 
-/// A Python function or a class without effects: called now, on constants; its answer depends on nothing else but what
-/// aten::GlobalState holds and what does not change while the process lives.
+/// A Python function or class without effects, called now on constants. Its result may depend only on aten::GlobalState
+/// and on what never changes in a process.
 template <Text module, Text name>
 Value* folded(Trace& trace, const Args& args) {
   PyObject* const callable = once([] { return real(module.text, name.text); });
   return fold_or_stop(trace, callable, args, name.text);
 }
 
-/// A method that stands in the graph under its name, although it is Python.
+/// A Python method that becomes a node of its own name.
 template <Text name>
 Value* as_method(Trace& trace, const Args& args) {
   static PyObject* text = intern(name.text);
@@ -38,7 +38,7 @@ Value* as_method(Trace& trace, const Args& args) {
   return trace.emit_method(text, args);
 }
 
-/// Self of a tensor method; ends the segment if it is none, or if its class answers itself.
+/// Self of a tensor method; ends the segment if it is no tensor, or if its class handles the call.
 inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* method) {
   auto* tensor = args.positional ? trace.see_as<value::Tensor>(args[0]) : nullptr;
   if (!tensor) {
@@ -49,24 +49,24 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
   return tensor;
 }
 
-/// Ends the segment in a function that gets gradients, of which the capture does not know that.
+/// Ends the segment inside a body that receives gradients, where the capture does not know what `what` asks.
 inline void refuse_of_gradient(Trace& trace, const char* what) {
   if (trace.is_confined() && trace.state<trace::OfGradients>().depth)
     cannot(Reason::BodyUnsupported, std::string(what) + " in a hook");
 }
 
-/// Tells whether the program has given a tensor the storage of another.
+/// State of the scope: whether the program gave a tensor another one's storage.
 struct Storages {
   bool replaced = false;
 };
 
-/// torch.Size of a tensor's sizes.
+/// The torch.Size of a tensor.
 value::Tuple* size_of(Trace& trace, const meta::Record& record);
-/// True if tensors have the same sizes, or strides.
+/// True if the sizes (or strides) are equal; guarded for expressions.
 bool same_numbers(Trace& trace, const std::vector<shape::SymInt>& a, const std::vector<shape::SymInt>& b);
 /// tensor.numel()
 Value* element_count(Trace& trace, const meta::Record& record);
-/// "torch.FloatTensor": what Tensor.type() answers.
+/// The result of Tensor.type(): "torch.FloatTensor".
 Value* type_text(Trace& trace, const meta::Record& record);
 
 // ---- families, one file each
@@ -77,10 +77,10 @@ void register_torch_functorch();
 void register_torch_hooks();
 void register_torch_leaves();
 void register_torch_legacy();
-/// torch.tensor() or torch.empty(), as older constructors take their arguments: sizes, or lists of numbers.
+/// torch.tensor() or torch.empty() for an older constructor's arguments: sizes, or lists of numbers.
 Value* tensor_of(Trace& trace, const Args& args, PyObject* dtype, PyObject* device, bool whole);
 void register_arrays();
-/// torch.tensor(array); null of anything else.
+/// torch.tensor(array); null for other values.
 Value* tensor_of_array(Trace& trace, const Args& args);
 void register_torch_methods();
 void register_torch_modes();

@@ -1,4 +1,4 @@
-// Attributes of tensors: rows for what a record answers, then the order of object.__getattribute__.
+// Tensor attributes: a table of those that the record determines, then lookup in the order of object.__getattribute__.
 #include "builtins/torch_tensor.h"
 
 #include <opcode.h>
@@ -43,7 +43,7 @@ Value* element_count(Trace& trace, const meta::Record& record) {
 
 namespace {
 
-/// How an attribute is answered. A getter may end the segment; null means the attribute is looked up like any other.
+/// Computes an attribute. May end the segment; null means that the attribute is looked up like any other.
 using Getter = Value* (*)(Trace& trace, Tensor* tensor);
 
 std::string text_of(PyObject* name) { return utf8_of(name); }
@@ -86,7 +86,7 @@ Value* on_device(Trace& trace, Tensor* tensor) {
   return trace.boolean(PyUnicode_CompareWithASCIIString(name.get(), type.text) == 0);
 }
 
-/// x.is_sparse, …: is the layout torch.<name>?
+/// x.is_sparse, …: true if the layout is torch.<name>.
 template <Text name>
 Value* has_layout(Trace& trace, Tensor* tensor) {
   refuse_of_gradient(trace, "the layout");
@@ -109,7 +109,7 @@ Value* tensor_class(Trace& trace, Tensor* tensor) { return protocol::class_value
 
 // ---- tensors
 
-/// x.T, x.real, …: getattr(x, name) in the graph, as Dynamo has it.
+/// x.T, x.real, …: getattr(x, name) in the graph, as in Dynamo.
 template <Text name>
 Value* in_graph(Trace& trace, Tensor* tensor) {
   PyObject* const getattr = once([] { return real("builtins", "getattr"); });
@@ -223,7 +223,7 @@ void note_dict(Trace& trace, Tensor* tensor) {
   tensor->dict_seen = true;
 }
 
-/// What the instance itself has: stored in the capture, or there before. Null if it has none, which is guarded.
+/// An attribute of the instance, stored in the capture or existing. Null if there is none, which is guarded.
 Value* own(Trace& trace, Tensor* tensor, PyObject* name) {
   if (Attribute* attribute = stored(tensor, name)) return attribute->value;
   if (!tensor->existing()) return tensor->record->context ? wrapper_attribute(trace, tensor, nullptr, name) : nullptr;
@@ -236,8 +236,8 @@ Value* own(Trace& trace, Tensor* tensor, PyObject* name) {
   return nullptr;
 }
 
-/// A member of `__slots__`: what the capture stored, or what is there, null if it is empty. Those of a tensor that an
-/// operation of the segment makes nobody knows: the class may set them there.
+/// A member of `__slots__`: stored in the capture or existing; null if it is empty. Ends the segment for a tensor made
+/// by an operation, whose class may set its slots.
 Value* slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name) {
   if (Attribute* attribute = stored(tensor, name)) return attribute->value;
   if (!tensor->existing() && tensor->record->context) return wrapper_attribute(trace, tensor, member, name);
@@ -269,8 +269,7 @@ PyObject* interned(Trace& trace, PyObject* name) {
 
 namespace {
 
-/// An attribute is answered, and set, by PyTorch's own descriptor: nobody has put another in its place, and no class is
-/// asked first.
+/// Ends the segment unless PyTorch's own descriptor handles the attribute: not replaced, and no class is asked first.
 void refuse_override(Trace& trace, Tensor* tensor, PyObject* name) {
   static PyObject* const class_name = intern("__class__");
   PyObject* found = trace.type_lookup(tensor->record->type, name);
@@ -286,14 +285,14 @@ void refuse_override(Trace& trace, Tensor* tensor, PyObject* name) {
 
 namespace {
 
-/// True if it returns a tensor, which gets the class.
+/// True for getters that return a tensor, which then gets the class.
 bool gives_tensor(Getter getter) {
   static constexpr Getter kTensors[] = {&in_graph<"T">,    &in_graph<"mT">,   &in_graph<"H">, &in_graph<"mH">,
                                         &in_graph<"real">, &in_graph<"imag">, &data,          &grad};
   return std::ranges::find(kTensors, getter) != std::end(kTensors);
 }
 
-/// An attribute in C that the tensor's class is asked for. PyTorch's own handler gives all but tensors as they are.
+/// A C attribute for which the tensor's class is asked. PyTorch's own handler converts only tensors.
 Value* asked_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
   const protocol::Asked asked = protocol::asked_for(trace, tensor);
   if (asked == protocol::Asked::Nobody) return nullptr;
@@ -303,7 +302,7 @@ Value* asked_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
   return found && Py_IS_TYPE(found, &PyGetSetDescr_Type) ? ask_for_attribute(trace, tensor, found) : nullptr;
 }
 
-/// As object.__getattribute__ has it. Null if there is no such attribute.
+/// The lookup of object.__getattribute__; null if there is no such attribute.
 Value* generic_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
   if (trace.scope().asks_classes())
     if (Value* value = asked_attribute(trace, tensor, name)) return value;
@@ -332,7 +331,7 @@ Value* generic_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
   return protocol::bind(trace, found, trace.type_attribute(type, name), tensor, type);
 }
 
-/// The class answers attributes, or takes them, by code of its own.
+/// True if the class defines this hook (__getattr__, __setattr__, …) itself.
 bool has_hook(Trace& trace, PyTypeObject* type, PyObject* name) {
   PyObject* hook = trace.type_lookup(type, name);
   return hook && !Py_IS_TYPE(hook, &PyWrapperDescr_Type);
@@ -357,7 +356,7 @@ Value* tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
 
 namespace {
 
-/// x.grad = value: checked where the setter checks, so that the store at the end cannot fail.
+/// x.grad = value: makes the setter's checks now, so that the store in replay cannot fail.
 Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
   if (!value) return trace.none();
   value = trace.see(value);

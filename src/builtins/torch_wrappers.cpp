@@ -1,5 +1,5 @@
-// What wrappers are made of: their own __tensor_flatten__ tells, traced like any method, so that a guard stands for all
-// that it looks at. Their classes are called in the graph, where the tensors that they wrap are values of it.
+// Wrapper subclasses. Their __tensor_flatten__ is traced to find the inner tensors, so everything it reads is guarded.
+// Calls of their classes on tensors of the graph become nodes.
 #include "builtins/torch_wrappers.h"
 
 #include "aten/classes.h"
@@ -16,7 +16,7 @@ using namespace value;
 
 namespace {
 
-/// While it lives no class is asked, and nothing may be done that lasts.
+/// Scope in which __torch_function__ is off and no lasting change is allowed.
 class Looking {
  public:
   explicit Looking(Trace& trace)
@@ -33,20 +33,20 @@ class Looking {
   size_t effects_, nodes_;
 };
 
-/// Objects that nobody changes, and that compare by value or are one.
+/// True for immutable objects that compare by value or are unique.
 bool is_immutable(PyObject* object) {
   const Owned<> told = imported("gramme._wrappers", "is_immutable");
   return take(PyObject_CallOneArg(told.get(), object)).get() == Py_True;
 }
 
-/// The names of what an object of a data class, which compares by nothing else, has; null for any other.
+/// The field names of a data class's instance that compares by its fields only; null for others.
 Owned<> fields_of(PyObject* object) {
   const Owned<> fields = imported("gramme._wrappers", "fields");
   Owned<> names = take(PyObject_CallOneArg(fields.get(), object));
   return names.get() == Py_None ? Owned<>() : std::move(names);
 }
 
-/// The real object that the value stands for, guarded to be the same, or equal.
+/// The real object of a value, guarded by identity or equality.
 Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
   value = trace.see(value);
   if (Owned<> constant = trace.concrete(value)) return constant;
@@ -82,7 +82,7 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
                                      protocol::type_of(value)->tp_name + " in it");
 }
 
-/// Nothing of a wrapper varies: its class makes its sizes of those of the inner tensors, in ways of its own.
+/// The record with all sizes constant: a wrapper's class computes its sizes from the inner tensors' in unknown ways.
 const meta::Record* fixed(Trace& trace, const meta::Record* record) {
   if (!record->symbolic) return record;
   meta::mapped(record, [&](shape::SymInt number) {
@@ -142,7 +142,7 @@ void look(Trace& trace, Tensor* wrapper) {
   if (wrapper->node) wrapper->node->record = wrapper->record;
 }
 
-/// Ends the segment with the class's name, whatever it is that cannot be traced.
+/// Finds the inner tensors; if that cannot be traced, ends the segment with the class's name.
 void open(Trace& trace, Tensor* wrapper) {
   if (wrapper->record->context) return;
   const std::string name = wrapper->record->type->tp_name;
@@ -162,7 +162,7 @@ void open(Trace& trace, Tensor* wrapper) {
   }
 }
 
-/// The call of a class that wraps what it is given; null for any other class.
+/// The call of a wrapper class; null for other classes.
 Value* make(Trace& trace, Class* cls, const Args& args) {
   static PyObject *const maker = intern("__new__"), *const init = intern("__init__"),
                          *const finalizer = intern("__del__");

@@ -1,3 +1,4 @@
+// A list in the order of first changes, with a hash index by (kind, target, name).
 #include "effects/log.h"
 
 namespace gramme::effects {

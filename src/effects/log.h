@@ -1,7 +1,7 @@
-// The log of everything a capture would have changed. Nothing is changed until the segment runs.
+// The log of everything that a captured segment changes. Nothing is changed until the segment runs.
 //
-// Replay runs no user code, so only the final state of each (target, key) and the order in which targets were first
-// written can be observed; the log keeps one entry for each.
+// Replay runs no user code, so the program can observe only the final state of each (target, key) and the order of
+// first writes. The log keeps one entry for each.
 #pragma once
 #include <list>
 #include <unordered_map>
@@ -24,28 +24,28 @@ struct Effect {
   PyObject* name = nullptr;  // interned; attribute or global
   size_t graph_length = 0;   // nodes in the graph when it first happened
   size_t settled = 0;        // … and when it last did
-  bool anew = false;         // deleted and stored again: takes its place at the end of the target's order
+  bool anew = false;         // deleted and stored again: last in the target's order
   // Call:
   PyObject* callable = nullptr;
   std::vector<value::Value*> operands;
-  value::Value* result = nullptr;  // what the program sees of the call's result; null if nothing
-  int32_t call = -1;               // its place among the calls
-  bool quiet = false;              // nothing that a segment runs can tell when it happens
+  value::Value* result = nullptr;  // value that stands for the call's result, or null
+  int32_t call = -1;               // index among the calls
+  bool quiet = false;              // nothing that a segment runs can observe when it happens
 };
 
 class Log {
  public:
   /// Records that (target, name) was written; `target->written` becomes true.
   void add(Kind kind, value::Value* target, PyObject* name, size_t graph_length);
-  /// The same for what the program deleted before: it goes to the end.
+  /// The same for a name that the program deleted before: it moves to the end.
   void add_anew(Kind kind, value::Value* target, PyObject* name, size_t graph_length);
-  /// A call in replay. `result` stands for what it returns, which is there for whatever is rebuilt after it.
+  /// Records a call that replay makes. `result` stands for its value, which objects rebuilt after it may contain.
   void add_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length,
                 value::Value* result = nullptr);
-  /// A call that only counts: operations may come before or after it.
+  /// Records a call that only counts something, so its order relative to operations does not matter.
   void add_quiet_call(PyObject* callable, std::vector<value::Value*> operands, size_t graph_length);
   const std::list<Effect>& entries() const { return entries_; }
-  /// But for quiet calls.
+  /// Ignores quiet calls.
   bool empty() const { return entries_.size() == quiet_; }
   bool contains(Kind kind, const value::Value* target, PyObject* name) const;
   const Effect* find(Kind kind, const value::Value* target, PyObject* name) const;  // null if there is none

@@ -1,3 +1,4 @@
+// Shows values by their source, or "a new <kind>" for values that the capture made.
 #include "effects/print.h"
 
 #include "source/constant.h"
@@ -14,7 +15,7 @@ std::string text_of(PyObject* name) {
   return text ? text : "?";
 }
 
-/// A value by where it came from; what the capture made, by its kind.
+/// A value as text: by its source, or by its kind if the capture made it.
 std::string shown(const Value* value) {
   if (!value) return "nothing";
   if (auto* lazy = value->kind == value::Kind::Lazy ? static_cast<const Lazy*>(value) : nullptr; lazy && lazy->target)

@@ -1,4 +1,4 @@
-// The effects log as text, a line for each entry in the order of replay. Two logs are compared by their lines.
+// The effects log as text, one line per entry, in the order of replay. Tests compare logs by their lines.
 #pragma once
 #include <string>
 #include <vector>

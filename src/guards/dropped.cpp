@@ -1,3 +1,4 @@
+// Sorts each guard on numbers into one of the kinds of shape_kinds.def, and removes those of the dropped kind.
 #include "guards/dropped.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ constexpr const char* kNames[] = {
 #undef SHAPE_KIND
 };
 
-ShapeKind dropped = ShapeKind::None;  // of all captures; tests alone set it
+ShapeKind dropped = ShapeKind::None;  // process-wide; set by tests only
 
 template <class Test>
 bool any(Expr e, Test&& test) {
@@ -98,7 +99,7 @@ ShapeGuards kept(ShapeGuards guards) {
   std::erase_if(guards.conditions, [&](const auto& condition) { return sorter.of(condition) == dropped; });
   std::erase_if(guards.properties, [&](const auto& property) {
     if (Sorter::of(property) != dropped) return false;
-    guards.symbols.push_back(property.source);  // it may be anything
+    guards.symbols.push_back(property.source);  // becomes a free symbol, so any value passes
     return true;
   });
   return guards;

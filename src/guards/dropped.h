@@ -1,4 +1,4 @@
-// For tests: leaves out all guards of one kind, so that a test can show that something fails without them.
+// For tests: leaves out all guards on numbers of one sort, to show that something fails without them.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,9 +9,9 @@ namespace gramme::guards {
 
 /// Names of the sorts.
 std::vector<std::string> shape_kinds();
-/// Captures leave out guards of the sort from now on; none, if the name is empty. False if there is no such sort.
+/// Makes captures leave out guards of a sort from now on (an empty name: none). False if there is no such sort.
 bool drop(const std::string& kind);
-/// Without what is left out.
+/// The guards without the dropped sort.
 ShapeGuards kept(ShapeGuards guards);
 
 }  // namespace gramme::guards

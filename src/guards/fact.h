@@ -1,4 +1,4 @@
-// One condition under which a segment may be used again.
+// A fact: one condition about one object under which a segment may be used again. guards.def lists the kinds.
 #pragma once
 #include <string>
 
@@ -14,13 +14,13 @@ enum class Kind : uint8_t {
 #undef GUARD
 };
 
-/// What a fact of a kind is compared with.
+/// The operand that the facts of a kind are compared with.
 enum class Operand : uint8_t { None, Object, Number, Both, Other, Spec };
 
 struct Fact {
   const source::Source* source;
   Kind kind;
-  // Those that the row of its kind names:
+  // The operands that its kind's row in guards.def names:
   Owned<> object;
   const source::Source* other = nullptr;
   int64_t number = 0;
@@ -32,9 +32,9 @@ struct Fact {
 
 const char* kind_name(Kind kind);
 Operand operand(Kind kind);
-/// True if it has what its row says that it is compared with.
+/// True if the fact has the operands that its row requires.
 bool is_complete(const Fact& fact);
-/// The float at the source, or in a tensor there, lies between these; `whole`: it is a whole number besides.
+/// The fact that the float at the source, or in a tensor there, lies in an interval; `whole`: and is a whole number.
 Fact between(const source::Source* source, double low, double high, bool whole = false);
 
 }  // namespace gramme::guards

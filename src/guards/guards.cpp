@@ -1,4 +1,4 @@
-// Facts as text, for explain() and logs.
+// Facts as text, for explain() and logs; which operands a kind requires.
 #include "guards/fact.h"
 #include "source/constant.h"
 

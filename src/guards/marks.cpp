@@ -1,3 +1,4 @@
+// Reads marks from the tensor's instance dict by C API, without running Python.
 #include "guards/marks.h"
 
 #include <array>
@@ -22,7 +23,7 @@ const Names& names() {
   return *all;
 }
 
-/// Null if there is none.
+/// The set of one kind of mark on the tensor; null if it has none.
 PyObject* mark(PyObject* tensor, PyObject* name) {
   PyObject* found;
   cpython::instance_attribute(tensor, name, &found);
@@ -70,7 +71,7 @@ bool are_marks_within(PyObject* tensor, PyObject* marks) {
 
 namespace {
 bool is_hidden_by(PyTypeObject* type, PyObject* name) {
-  if (!PyUnicode_CheckExact(name)) return PyUnicode_Check(name);  // others equal no name
+  if (!PyUnicode_CheckExact(name)) return PyUnicode_Check(name);  // non-strings equal no name
   PyObject* found = cpython::type_lookup(type, name);
   return found && !Py_TYPE(found)->tp_descr_set;
 }

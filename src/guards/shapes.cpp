@@ -1,3 +1,4 @@
+// Printing of shape guards, and the ranges that they imply.
 #include "guards/shapes.h"
 
 #include "shape/assumptions.h"

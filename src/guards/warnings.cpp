@@ -1,3 +1,4 @@
+// Walks warnings.filters as warnings.warn() does, with the answer Unknown where a part would run code of the program.
 #include "guards/warnings.h"
 
 #include "base/imported.h"
@@ -15,7 +16,7 @@ PyObject* variables_of(const char* module) {
   return found && PyModule_Check(found) ? PyModule_GetDict(found) : nullptr;
 }
 
-/// A filter's part: None, a text (since the filter is C's own) or a compiled pattern.
+/// Whether a filter's part (None, a str from C, or a compiled pattern) matches the text.
 Answer matches(PyObject* part, PyObject* text) {
   PyTypeObject* const pattern = once([] { return imported_type("re", "Pattern"); });
   if (part == Py_None) return Answer::Yes;
@@ -39,13 +40,13 @@ Answer is_on(PyObject* line, PyObject* wanted) {
   return asked == 0 || asked == given ? Answer::Yes : Answer::No;
 }
 
-/// The name of the module that filters compare.
+/// The module name that filters match.
 Owned<> module_name(PyObject* globals) {
   PyObject* name = PyDict_GetItemString(globals, "__name__");
   return name && PyUnicode_CheckExact(name) ? share(name) : take(PyUnicode_FromString("<string>"));
 }
 
-/// What the filters say is done, as text; null if that is not known.
+/// The action that the filters choose, as text; null if unknown.
 PyObject* action_for(PyObject* library, PyObject* globals, PyObject* warning) {
   PyObject* filters = PyDict_GetItemString(library, "filters");
   if (!filters || !PyList_CheckExact(filters)) return nullptr;
@@ -67,7 +68,7 @@ PyObject* action_for(PyObject* library, PyObject* globals, PyObject* warning) {
   return PyDict_GetItemString(library, "defaultaction");
 }
 
-/// True if these functions, which the module defines, are still there.
+/// True if the module's own functions for showing warnings are still in place.
 bool shows_by_itself(PyObject* library) {
   for (const char* name : {"_showwarnmsg", "_showwarnmsg_impl", "_formatwarnmsg", "_formatwarnmsg_impl"}) {
     PyObject* found = PyDict_GetItemString(library, name);

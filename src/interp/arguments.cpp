@@ -1,4 +1,4 @@
-// The arguments of a call into the slots of a frame, as CPython binds them.
+// Binds the arguments of a call to the slots of a frame, as CPython does.
 #include <algorithm>
 
 #include "base/once.h"

@@ -1,3 +1,4 @@
+// Decides whether a conditional jump is an assertion on data, and adds the check to the graph.
 #include "interp/assertions.h"
 
 #include "base/imported.h"
@@ -8,14 +9,15 @@ namespace gramme::interp {
 
 namespace {
 
-/// The text of `assert condition, "text"`, as PyTorch's front end has it.
+/// The message of `assert condition, "text"`; PyTorch's default if it is no constant text.
 Value* text_of(trace::Trace& trace, const Frame& frame, const bytecode::Assertion& assertion) {
   PyObject* text = assertion.text >= 0 ? frame.constant(assertion.text) : nullptr;
   if (text && PyUnicode_CheckExact(text)) return trace.constant(text);
   return trace.constant(take(PyUnicode_FromString("assertion error")));
 }
 
-/// False where it is decided already, or guards can decide it, or a graph cannot check it.
+/// Asserts a number's truth in the graph. False if it is decided already, if guards can decide it, or if a graph cannot
+/// check it.
 bool assert_number(trace::Trace& trace, value::Number* number, bool holds) {
   if (number->type == &PyFloat_Type) return false;
   const bool is_bool = number->type == &PyBool_Type;

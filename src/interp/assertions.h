@@ -1,4 +1,4 @@
-// `assert` and `if …: raise` on the data of a tensor, or on a number that comes out of them.
+// `assert` and `if …: raise` on tensor data, or on a number computed from it.
 #pragma once
 #include <optional>
 
@@ -6,9 +6,9 @@
 
 namespace gramme::interp {
 
-/// The truth of what this conditional jump asks, if it is of data and one side does nothing but raise: that of the
-/// other side, which the graph asserts. Where it does not hold the graph raises, and the frame runs plainly and raises
-/// what the program raises.
+/// For a conditional jump on data of which one side only raises: the truth that leads to the other side, after adding
+/// an assertion of it to the graph. If the assertion fails, the frame runs uncompiled and raises the program's
+/// exception. Nullopt for other jumps.
 std::optional<bool> asserted_truth(trace::Trace& trace, const Frame& frame, Value* operand);
 
 }  // namespace gramme::interp

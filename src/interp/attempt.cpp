@@ -1,3 +1,5 @@
+// Setting up root frames from live ones, running them, and describing where the attempt ended: returned (perhaps into
+// callers), yielded, or stopped with frames to push.
 #include "interp/attempt.h"
 
 #include <algorithm>
@@ -16,17 +18,17 @@ using trace::End;
 
 namespace {
 
-/// True if the value is what it was, perhaps looked into.
+/// True if both are the same value; one may be the Lazy of the other.
 bool is_same(Value* before, Value* now) { return before == now || (before && looked_into(before) == now); }
 
-/// True if the death of what is in its place may run code, at another call. Not where a guard says what it is.
+/// True if at another call an object in this place may run code when it dies. False for kinds that a guard identifies.
 bool may_run_code(const Value* value) {
   const Kind kind = looked_into(value)->kind;
   return kind != Kind::Constant && kind != Kind::Number && kind != Kind::Null && kind != Kind::Class &&
          kind != Kind::Module && kind != Kind::Builtin;
 }
 
-/// The instruction at the code unit, EXTENDED_ARG excluded.
+/// The index of the instruction at the code unit, which is not an EXTENDED_ARG.
 size_t index_at(const bytecode::Code& code, int unit) {
   const int index = code.index_of(unit);
   if (index < 0) GRAMME_BUG("a frame waits inside an instruction");
@@ -45,7 +47,7 @@ void Attempt::set_up() {
   root_->jump(start_.offset);
 }
 
-/// A new root: the frame in which the segment starts, or the next that it returns into.
+/// Makes a root frame: the one in which the segment starts, or the next one that it returns into.
 void Attempt::set_up(PyFunctionObject* function, PyCodeObject* code, PyObject* const* locals) {
   const int number = static_cast<int>(callers_.size());
   root_ = trace.make<Frame>();
@@ -72,13 +74,13 @@ void Attempt::push_stack(PyObject* const* stack, int depth) {
   for (int i = 0; i < depth; ++i) {
     const source::Source* source = trace.pool->stack(i, number);
     root_->push(stack[i] ? trace.wrap(stack[i], source) : trace.null());
-    if (!stack[i]) trace.guard_absent(source);  // what is called stands above it, or else its first argument
+    if (!stack[i]) trace.guard_absent(source);  // a NULL of the call protocol, beside the callable
     if (stack[i] && trace::runs_code(trace, stack[i])) interp.watch(root_->stack.back());
   }
   root_->initial_stack = root_->stack;
 }
 
-/// What the instruction that waits gives, if it is known: null if it is not.
+/// The value that the caller's waiting instruction produces from the callee's `value`; null if unknown.
 Value* Attempt::given(const Waiting& caller, Value* value) {
   if (caller.gives != plan::Gives::Instance) return value;
   if (trace.see(value)->object != Py_None || !keeps_instance(*root_->code)) return nullptr;
@@ -86,8 +88,8 @@ Value* Attempt::given(const Waiting& caller, Value* value) {
   return instance->object && trace::runs_code(trace, instance->object) ? nullptr : instance;
 }
 
-/// What the instruction in the frame that waits for the root gives, if the segment may go on there. Not where the
-/// root's death runs code of the program, or where what the graph raises would have to be raised in the caller.
+/// The same for the frame that waits for the root; null if the segment must not continue there. That is so if
+/// destroying the root frame runs code, or if an exception of the graph would have to be raised in the caller.
 Value* Attempt::given_to_caller(Value* value) {
   const size_t next = callers_.size();
   if (next >= start_.callers.size() || root_->locals || trace.scope().lasting()) return nullptr;
@@ -116,7 +118,7 @@ void Attempt::return_into_caller(Value* value) {
   root_->pc = waits + 1;
 }
 
-/// What the frames hold in the end, and what the segment gives.
+/// All values that the frames hold at the end, and the segment's result.
 std::vector<Value*> Attempt::held_at(const End& end) const {
   std::vector<Value*> held = root_->slots;
   auto add = [&](const std::vector<Value*>& more) { held.insert(held.end(), more.begin(), more.end()); };
@@ -129,7 +131,7 @@ std::vector<Value*> Attempt::held_at(const End& end) const {
   return held;
 }
 
-/// What the root held at the start and is not among the values.
+/// The objects that the root held at the start and that are not among `kept`.
 plan::LetGo Attempt::let_go(const std::vector<Value*>& kept) const {
   auto is_let_go = [&](Value* held) {
     return may_run_code(held) && std::ranges::none_of(kept, [&](Value* value) { return is_same(held, value); });
@@ -151,21 +153,22 @@ void Attempt::note_handled(End& end) {
     cannot(Reason::ReplayUnsupported, "an exception being handled");
 }
 
-/// A caught exception's traceback keeps the live frame beyond its return, and the frame what `except … as` has deleted.
+/// Clears variables that changed, for a frame that outlives its return in the traceback of a caught exception: it must
+/// not keep their old objects.
 void Attempt::forget_locals(End& end) {
   for (size_t i = 0; i < root_->slots.size(); ++i)
     if (!is_same(root_->initial[i], root_->slots[i])) end.locals.push_back({static_cast<int>(i), nullptr});
 }
 
-/// A generator that was left in the middle of a try or with runs code when it dies, and when that is is not known
-/// unless it outlives the segment.
+/// Ends the segment if a suspended generator does not outlive it and would run code when closed: the time of its death
+/// is unknown.
 void Attempt::check_generators() {
   for (Generator* generator : trace.generators())
     if (generator->started && generator->frame && !generator->escapes && closing_runs_code(trace, *generator->frame))
       cannot(Reason::ReplayUnsupported, "a generator left in the middle of a try or with");
 }
 
-/// To the end of the root, and of those that wait for it as far as it is known what they do with its value.
+/// Runs the root to its end, then the waiting frames as long as it is known what they do with the value.
 Value* Attempt::run_roots() {
   try {
     Value* result = interp.run_root(*root_);
@@ -205,13 +208,13 @@ bool runs_for_real(PyObject* function) {
   }
 }
 
-/// How many items lie above what is called, and what lies beside that.
+/// The number of stack items above the callable and its neighbour.
 int arguments_of(const bytecode::Instruction& call) { return opcode::pops(call.op, call.arg) - 2; }
 
 }  // namespace
 
-/// True if the instruction calls a function written in Python, which could be captured on its own. Where a rule about
-/// the arguments stands before it, it was the rule that ended the segment.
+/// True if the instruction calls a Python function that can be captured on its own. False if a rule about its arguments
+/// ended the segment.
 bool Attempt::callee_is_python(Frame& frame) {
   const bytecode::Instruction& instruction = frame.code->instructions()[frame.pc];
   if (!is_call(instruction.op)) return false;
@@ -228,7 +231,7 @@ bool Attempt::callee_is_python(Frame& frame) {
   return object && !(method && PyFunction_Check(method) && runs_for_real(method));
 }
 
-/// Where a frame under way goes on: at the instruction that was about to begin, or once more at the one that called.
+/// The code unit at which a frame continues: the next instruction, or again the one that called.
 int Attempt::resumes_at(const Frame& frame) const {
   return frame.code->instructions()[&frame == stopped_in_ ? frame.pc : frame.begun].offset;
 }
@@ -240,7 +243,7 @@ std::vector<Value*> Attempt::stack_of(const Frame& frame) {
   return operands_anew(trace, frame, *callee);
 }
 
-/// The frames above the root's, outermost first.
+/// Describes the frames above the root, outermost first.
 void Attempt::push_frames(End& end) {
   std::vector<Frame*> chain;
   for (Frame* frame = stopped_in_; frame && frame != root_; frame = frame->back) chain.push_back(frame);
@@ -257,7 +260,7 @@ void Attempt::push_frames(End& end) {
   }
 }
 
-/// The root goes on later, at the code unit.
+/// Describes the root's state for continuing at the code unit.
 void Attempt::leave_root(End& end, int offset, std::vector<Value*> stack) {
   if (root_->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
   end.callers = callers_;

@@ -1,25 +1,24 @@
-// One run of the interpreter on live frames.
+// One run of the symbolic interpreter on live frames; a capture makes several until one ends where a segment can.
 #pragma once
 #include "interp/capture.h"
 #include "interp/interpreter.h"
 
 namespace gramme::interp {
 
-/// One try: the root frame from the live objects, up to the stop.
+/// One run, from the root frame's live objects up to the stop.
 class Attempt {
  public:
   Attempt(const Start& start, const trace::Policy& policy, size_t stop_at)
       : start_(start), trace(policy), interp(trace, stop_at) {
     set_up();
   }
-  /// Runs until the function returns or yields, or the stop is reached. None: the interpreter refused.
+  /// Runs until the function returns or yields, or the stop is reached. Nullopt: an instruction cannot be captured.
   std::optional<trace::End> run();
-  /// When it is known what outlives the segment.
+  /// Call when it is known which generators outlive the segment.
   void check_generators();
-  /// How many of the frames that wait it went on in.
+  /// The number of waiting frames that it continued in.
   size_t returned() const { return callers_.size(); }
-  /// Where the attempt stopped: the step of the instruction below that called the innermost frame; SIZE_MAX if the root
-  /// is the innermost.
+  /// The step of the instruction that called the innermost frame at the stop; SIZE_MAX if that is the root.
   size_t step_below() const { return stopped_in_ && stopped_in_ != root_ ? stopped_in_->back->begun_step : SIZE_MAX; }
 
  private:

@@ -1,3 +1,5 @@
+// The loop over attempts: run, and on failure learn (specialise a number, stop earlier, do something for real) and run
+// again, until a segment can be made and compiled.
 #include "interp/capture.h"
 
 #include <algorithm>
@@ -23,15 +25,15 @@ std::vector<Owned<>> example_inputs(const Trace& trace) {
   std::vector<Owned<>> inputs;
   for (const graph::Node* node : trace.scope().graph().placeholders())
     inputs.push_back(share(trace.scope().input(node)));
-  for (int classed : trace::classed_inputs(trace)) {  // the graph is given plain tensors
+  for (int classed : trace::classed_inputs(trace)) {  // the graph receives plain tensors
     Owned<>& input = inputs.at(static_cast<size_t>(classed));
     input = take(aten::plain_example(input.get()).release());
   }
   return inputs;
 }
 
-/// Has the graph compiled in the state in which it will be called; a backend that raises in the middle of it leaves
-/// nothing behind.
+/// Has the graph compiled in the thread state in which it will be called, and restores that state if the backend
+/// raises.
 bool compile_graph(Trace& trace, const Compile& compile, plan::Segment& segment) {
   trace.scope().put_back();
   if (trace.scope().graph().empty() && trace.contract.runs) return true;
@@ -51,8 +53,8 @@ std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription g
   return segment;
 }
 
-/// The program's own exception leaves the function before anything was computed, or a long loop is to run for real:
-/// nothing has happened, the frame runs plainly under the same guards.
+/// A segment that runs the frame uncompiled under the attempt's guards: the program's exception leaves it before
+/// anything is computed, or a long loop is better run for real.
 std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt,
                                          plan::Ending ending = {"raises", "", ""}) {
   plan::GuardDescription guards = trace::describe_guards(attempt.trace, attempt.trace.facts(), {});
@@ -67,7 +69,7 @@ std::string text_of(PyObject* text) {
   return "?";
 }
 
-/// One that comes out of an iterator is found where the program keeps it.
+/// The module's path; for a module taken from an iterator, the place where the program keeps it.
 std::string module_path(const Start& start, const graph::ModuleCall& call) {
   const std::string path = call.path->print();
   if (path.find("list(") == path.npos) return path;
@@ -93,14 +95,14 @@ plan::Ending describe_ending(const CannotCapture& reason, const Start& start, At
   return ending;
 }
 
-/// What the program was found to raise, and where.
+/// The exception that the program raises, and where.
 plan::Ending describe_raise(const UserError& error) {
   plan::Ending ending{"raises", "", ""};
   ending.raises = true;
   auto* exception = as<Object>(error.exception);
   if (!exception) return ending;
   ending.detail = exception->type->tp_name;
-  auto* args = exception->payload ? as<Tuple>(exception->payload) : nullptr;  // none of one from before
+  auto* args = exception->payload ? as<Tuple>(exception->payload) : nullptr;  // null for an existing exception
   if (args && !args->items.empty() && args->items[0]->kind == Kind::Constant && PyUnicode_Check(args->items[0]->object))
     ending.detail += ": " + text_of(args->items[0]->object);
   if (exception->passed.empty()) return ending;
@@ -115,20 +117,20 @@ plan::Ending describe_raise(const UserError& error) {
   return ending;
 }
 
-/// Nothing can be captured from here: the instruction is carried out for real.
+/// A segment that only carries out the next instruction for real.
 std::unique_ptr<plan::Segment> step_over(const Start& start, const Trace& trace, plan::Ending ending) {
   plan::GuardDescription guards{std::make_shared<source::Pool>(), {}, {}, trace.scope().initial_state()};
   return idle(start, std::move(guards), plan::ExitKind::Concrete, std::move(ending));
 }
 
-/// What the attempt taught is kept for the next one and for later captures. False: it knew all that before.
+/// Makes the numbers constants in the next attempt and in later captures. False if all were constants already.
 bool specialize(trace::Policy& policy, const std::vector<const source::Source*>& sources) {
   bool learned = false;
   for (const source::Source* source : sources) learned |= policy.specialized.insert(source->path).second;
   return learned;
 }
 
-/// The same of what the attempt had to know, of which floats that are 0 are constants while they are.
+/// The same for all numbers that the attempt specialised; floats that are 0 are constants only while they are 0.
 bool specialize(trace::Policy& policy, const Trace& trace) {
   std::vector<const source::Source*> always;
   bool learned = false;
@@ -140,7 +142,7 @@ bool specialize(trace::Policy& policy, const Trace& trace) {
   return specialize(policy, always) || learned;
 }
 
-/// True if a number is an input of the graph that turned out to be needed as a constant later.
+/// True if an input of the graph is a number that was later needed as a constant.
 bool takes_specialized(const Trace& trace) {
   const auto& specialized = trace.specialized();
   const auto& inputs = trace.scope().graph().placeholders();
@@ -149,7 +151,7 @@ bool takes_specialized(const Trace& trace) {
   });
 }
 
-/// Sizes and ints that turned out to be one number each are numbers from the start in the next run.
+/// Makes sizes and ints that the guards fix to one value constants in the next run. False if there are none.
 bool fix(trace::Policy& policy, Trace& trace, std::vector<size_t>& needed) {
   bool learned = false;
   for (const trace::Shapes::Fixed& fixed : trace.shapes.fixed()) {
@@ -163,20 +165,21 @@ bool fix(trace::Policy& policy, Trace& trace, std::vector<size_t>& needed) {
   return learned;
 }
 
-/// Sizes of one stood for any size. Of those that they alone make fail the segment would end too early for all others.
+/// Makes varying sizes that are 1 constants in the next run, because a failure at size 1 must not end the segment early
+/// for other sizes.
 bool fix_ones(trace::Policy& policy, const Trace& trace) {
   bool learned = false;
   for (const source::Source* size : trace.shapes.ones()) learned |= policy.fixed.insert(size->path).second;
   return learned;
 }
 
-/// A size that was needed as a number by several captures is one for good.
+/// Makes a size that several captures needed as a constant one permanently.
 void note_needed(trace::Policy& policy, const std::vector<size_t>& needed) {
   for (size_t path : needed)
     if (++policy.times_fixed[path] >= trace::kTimesFixed) policy.specialized.insert(path);
 }
 
-/// Notes whether the segment is for one value of a float that the program has needed as a constant.
+/// Counts the segments that were specialised for a value of a float.
 void note_floats(trace::Policy& policy, const std::unordered_set<size_t>& needed, const plan::Segment& segment) {
   for (const guards::Fact& fact : segment.guards.description().facts) {
     const size_t path = fact.source->path;
@@ -185,13 +188,13 @@ void note_floats(trace::Policy& policy, const std::unordered_set<size_t>& needed
   }
 }
 
-/// Facts under which the segment has to end where it does. Later attempts do not come to what showed them.
+/// Facts because of which the segment ends where it does; later attempts stop before they meet them.
 struct Grounds {
-  std::shared_ptr<source::Pool> pool;  // of the facts
+  std::shared_ptr<source::Pool> pool;  // owns the facts' sources
   std::vector<guards::Fact> facts;
 };
 
-/// True if any segment that starts here can read it.
+/// True if every segment that starts at this place can read the source.
 bool is_readable(const source::Source* source) {
   using source::Kind;
   if (source->base) return source::place(source->kind) == source::Place::Child && is_readable(source->base);
@@ -213,28 +216,29 @@ Grounds grounds_of(const Trace& trace) {
   return grounds;
 }
 
-/// The facts, about sources of the pool.
+/// The facts with their sources moved to the pool.
 std::vector<guards::Fact> said_of(source::Pool& pool, std::vector<guards::Fact> facts) {
   for (guards::Fact& fact : facts) fact.source = pool.same(fact.source);
   return facts;
 }
 
-constexpr int kMostRuns = 3;  // of one capture, because sizes turned out to be numbers
+constexpr int kMostRuns = 3;  // attempts of a capture that sizes turned into constants
 
-/// The last step at which the segment can end, if it must not come to what has just been tried.
+/// The last step at which the segment can end before what the attempt failed at.
 size_t last_step(const Attempt& attempt) {
   return std::min({attempt.interp.resumable_step(), attempt.interp.raise_step, attempt.trace.stops_at()});
 }
 
-/// The program raises: is only the instruction that does carried out for real, and what was computed before it stays in
-/// a graph? Not where a compiler makes another program of it: that may refuse operations of the program with texts of
-/// its own, and take others that the program's own operators refuse, for which the exception comes too late.
+/// For a program that raises: true if only the raising instruction runs for real and earlier operations stay in a
+/// graph. Not under compilers. Their program may refuse operations with other messages, or accept what eager operators
+/// refuse.
 bool keeps_what_came_before(const Attempt& attempt) {
   const trace::Policy& policy = attempt.trace.policy;
   return policy.contract.as_is && policy.contract.breaks && attempt.trace.scope().graph().length() != 0;
 }
 
-/// What an effect before it forbids: an iterator is advanced for real sooner than an operation runs outside of graphs.
+/// True for reasons that an earlier effect caused. Then the segment ends before the effect, since advancing an iterator
+/// for real costs less than running an operation outside of graphs.
 bool comes_too_late(Reason reason) { return reason == Reason::OperatorMayRaise || reason == Reason::LateEffect; }
 
 }  // namespace
@@ -250,7 +254,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
   std::vector<size_t> needed;
   std::unordered_set<size_t> needed_floats;
   int runs = 1;
-  // Where to end instead. Gives what becomes of the frame if there is no such place.
+  // Chooses an earlier end. Returns what becomes of the frame if there is none.
   auto refused = [&](Attempt& attempt, const CannotCapture& reason) -> std::optional<std::unique_ptr<plan::Segment>> {
     if (reason.reason == Reason::OperatorFailed && fix_ones(policy, attempt.trace)) return std::nullopt;
     const bool raises = reason.reason == Reason::OperatorFailed || reason.reason == Reason::Uninitialized;
@@ -301,7 +305,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       for (const source::Source* source : needed.sources) learned |= policy.fixed.insert(source->path).second;
       if (!learned) GRAMME_BUG("specialised twice: " + needed.sources.front()->print());
     } catch (const trace::Prepared&) {
-      // What has been looked at is another thing now.
+      // Objects that the attempt looked at have changed, so it starts again.
     } catch (const trace::HookLeaves& hook) {
       if (!policy.late_hooks.insert(hook.step).second) GRAMME_BUG("a hook is registered twice");
     } catch (const UserError& error) {

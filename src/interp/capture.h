@@ -1,5 +1,5 @@
-// Captures one segment: the interpreter on a live frame's objects, again from the start up to the instruction that
-// cannot be captured, then the segment. Nothing observable happens.
+// Captures one segment: runs the symbolic interpreter on a live frame's objects, if need be again up to the instruction
+// that cannot be captured, then builds the segment. Nothing observable happens.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,10 +14,10 @@ struct Waiting {
   PyFunctionObject* function;
   PyCodeObject* code;
   PyObject* const* locals;
-  PyObject* const* stack;  // with the operands of the instruction that waits
+  PyObject* const* stack;  // includes the operands of the waiting instruction
   int depth;
-  int unit;           // of the instruction
-  plan::Gives gives;  // what it gives when the other returns
+  int unit;           // code unit of the waiting instruction
+  plan::Gives gives;  // what it does with the value
 };
 
 /// The live frame a capture starts from.
@@ -28,19 +28,19 @@ struct Start {
   PyObject* const* stack;
   int depth;
   int offset;           // code unit
-  PyObject* exception;  // being handled, or null; `outer` is that around the generator under way
+  PyObject* exception;  // being handled, or null; `outer`: around the running generator
   PyObject* outer;
-  std::vector<Waiting> callers;  // the nearest first
+  std::vector<Waiting> callers;  // nearest first
 };
 
-/// Gets the finished trace's graph compiled and fills the segment's `compiled`; may throw PythonError. False: the
-/// backend takes no such graph, and what would run it runs plainly.
+/// Compiles the finished trace's graph and fills in the segment's `compiled`; may throw PythonError. False: the backend
+/// does not accept the graph, so its code runs uncompiled.
 using Compile =
     std::function<bool(const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment)>;
 
-/// May throw trace::Unguardable. `policy` learns what has to be a constant. Where no breaks
-/// are allowed the segment is of no use if it does not return; where an operation raises, the frame then runs plainly,
-/// so that its exception is eager's.
+/// Captures a segment. `policy` learns which numbers must be constants. Without breaks, a segment that does not return
+/// is of no use; if an operation raises then, the frame runs uncompiled so that the exception is eager's. May throw
+/// trace::Unguardable.
 std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile);
 
 }  // namespace gramme::interp

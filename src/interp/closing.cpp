@@ -1,4 +1,4 @@
-// What runs when a suspended generator dies: GeneratorExit is raised where it stands.
+// Walks the handlers around a generator's yield, as raising GeneratorExit there would.
 #include "interp/closing.h"
 
 #include "bytecode/idioms.h"
@@ -9,7 +9,7 @@ using namespace value;
 
 namespace {
 
-/// True if an except clause for the global `name` lets GeneratorExit pass. Only names of classes are looked at.
+/// True if an except clause for the global `name` certainly does not catch GeneratorExit. The name must hold a class.
 bool lets_pass(trace::Trace& trace, Frame& frame, PyObject* name) {
   Value* found = trace.global(frame.globals, name);
   if (!found) found = trace.global(frame.builtins, name);

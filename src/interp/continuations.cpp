@@ -1,3 +1,5 @@
+// Evaluates the rows of continuations.def: who an instruction would call, which operands lead there again, and what it
+// pushes for the callee's value.
 #include "interp/continuations.h"
 
 #include <algorithm>
@@ -41,19 +43,19 @@ Value* const* operands_on_stack(const Frame& frame, const Row& row) {
   return &frame.stack[frame.stack.size() - operand_count(*frame.current, row)];
 }
 
-/// What the frame's instruction, a call, calls.
+/// The callable of the frame's instruction, which is a call.
 Frame::Called called(const Frame& frame, const Row& row) {
   Value* const* operand = operands_on_stack(frame, row);
   if (cpython::kStack.null_above) return {operand[0], operand[1]->kind != Kind::Null};
   return operand[0]->kind == Kind::Null ? Frame::Called{operand[1], false} : Frame::Called{operand[0], true};
 }
 
-/// What the frame's instruction calls, if it is a call.
+/// The callable's value if the frame's instruction is a call.
 Value* callable_of(trace::Trace& trace, const Frame& frame, const Row& row) {
   return trace.see(called(frame, row).callable);
 }
 
-/// True if it is what calling the value calls first, and gives.
+/// True if calling `callable` calls `callee` first and returns its value.
 bool is_called(trace::Trace& trace, Value* callable, const Function* callee) {
   static PyObject* const call_name = intern("__call__");
   Value* seen = trace.see(callable);
@@ -74,7 +76,7 @@ bool is_accessor(trace::Trace& trace, Value* object, PyObject* name, const char*
   return take(PyObject_GetAttrString(found, part)).get() == callee->object;
 }
 
-/// True if it is what answers for the operands of an instruction that is no call.
+/// True if `callee` is the method that an instruction other than a call invokes on its operands.
 bool is_answered(trace::Trace& trace, const Frame& frame, const Row& row, const Function* callee) {
   const Instruction& instruction = *frame.current;
   const size_t operands = operand_count(instruction, row);
@@ -142,7 +144,7 @@ std::vector<Value*> operands_anew(trace::Trace& trace, const Frame& frame, const
   }
   size_t kept = 2;
   if (has_self) {
-    kept = 1;  // what follows the callable is its first argument
+    kept = 1;  // the item after the callable is its first argument
   } else if (constructs) {
     operand[0] = callee.function;
     operand[1] = callee.slots[0];
@@ -150,7 +152,7 @@ std::vector<Value*> operands_anew(trace::Trace& trace, const Frame& frame, const
     operand[0] = method->function;
     kept = 1;
   }
-  const size_t names = op == Op::CALL_KW ? 1 : 0;  // what they are is looked at
+  const size_t names = op == Op::CALL_KW ? 1 : 0;  // the tuple of keyword names is needed as it is
   std::fill(operand + kept, operand + operands - names, trace.none());
   return stack;
 }
@@ -174,7 +176,7 @@ bool keeps_instance(const bytecode::Code& init) {
   });
 }
 
-/// NotImplemented asks the other operand.
+/// Nullopt for NotImplemented, after which the instruction asks the other operand.
 std::optional<size_t> operands_of(const Instruction& instruction, const Value* value) {
   const Row* row = row_of(instruction.op);
   if (!row) return {};

@@ -1,29 +1,28 @@
-// What instructions do with the value of the Python function that they call: a segment may end in the callee, whose
-// frame is made by carrying the instruction out, and one that begins there may return into the caller.
+// What instructions do with the value of the Python function that they call. A segment may end in that callee, whose
+// frame is then made by carrying out the instruction. A segment that begins in the callee may return into the caller.
 #pragma once
 #include "interp/interpreter.h"
 
 namespace gramme::interp {
 
-/// True if the instruction is a call, and not one that leads to a call.
+/// True for call instructions, as opposed to those that call implicitly.
 bool is_call(opcode::Op op);
 
 /// True if the frame's instruction calls the class, with room for an instance in front of the arguments.
 bool calls_class(trace::Trace& trace, const Frame& frame, const value::Class* cls);
 
-/// The stack with which the frame's instruction is carried out once more, up to the callee. Where it is a call, the
-/// callee's variables are put in place of its arguments, so None will do for those. A class has made its instance: its
-/// __init__ is called.
+/// The operands with which the instruction is carried out again to reach the callee. A call's arguments may be None,
+/// since the callee's variables replace them. For a class, the instance exists already and its __init__ is called.
 std::vector<Value*> operands_anew(trace::Trace& trace, const Frame& frame, const Frame& callee);
 
-/// What the frame's instruction gives when the function that it called returns.
+/// What the frame's instruction does with the value of the function that it called.
 plan::Gives gives_of(trace::Trace& trace, const Frame& frame, const value::Function* callee);
-/// True if the object that an __init__ is called for is its first variable to the end.
+/// True if an __init__ never rebinds its first variable, the instance.
 bool keeps_instance(const bytecode::Code& init);
 
-/// How many items the instruction takes from the stack for the value that it gives; nothing where it does more with it.
+/// How many operands the instruction replaces by its value; nullopt if it does more than that.
 std::optional<size_t> operands_of(const bytecode::Instruction& instruction, const Value* value);
-/// What it leaves on the stack, once its operands are gone.
+/// Pushes what the instruction leaves on the stack after its operands are popped.
 void push_value(trace::Trace& trace, Frame& frame, opcode::Op op, Value* value);
 
 }  // namespace gramme::interp

@@ -10,7 +10,7 @@ namespace gramme::interp {
 
 using value::Value;
 
-/// What a value turned out to be; itself where nobody looked.
+/// The value behind a Lazy that was looked into; other values unchanged.
 inline const Value* looked_into(const Value* value) {
   while (value->kind == value::Kind::Lazy && static_cast<const value::Lazy*>(value)->target)
     value = static_cast<const value::Lazy*>(value)->target;
@@ -23,28 +23,28 @@ struct Frame {
   value::Namespace *globals = nullptr, *builtins = nullptr;
   std::vector<Value*> slots;  // localsplus; null where unbound
   std::vector<Value*> stack;
-  std::vector<Value*> initial, initial_stack;  // of a root: what it held when the segment came to it
-  std::vector<Value*> unread;                  // of these variables those that nothing was asked of
+  std::vector<Value*> initial, initial_stack;  // of a root: content when the segment entered it
+  std::vector<Value*> unread;                  // those of `initial` that were not used yet
   size_t pc = 0;                               // index of the next instruction
   const bytecode::Instruction* current = nullptr;
   value::Generator* generator = nullptr;
-  value::Dict* locals = nullptr;  // what locals() gave
+  value::Dict* locals = nullptr;  // the dict that locals() returned
   Frame* back = nullptr;
   bool root = false;
-  /// In the chain that starts at the root: each is called by an instruction that may be carried out anew around it.
+  /// Part of the chain that starts at the root: every frame was called by an instruction that can be carried out again.
   bool chained = false;
   int chain_depth = 0;
-  size_t begun = 0;          // index of the instruction begun last at which a frame may be resumed
-  int shown_line = 0;        // that logs show
-  size_t begun_step = 0;     // its number among those of all frames of the chain
+  size_t begun = 0;          // index of the last resumable instruction that began
+  int shown_line = 0;        // last line reported to listeners
+  size_t begun_step = 0;     // its step number in the chain
   Value* handled = nullptr;  // the exception that was handled when it began
-  int frameless = 0;         // functions under way in place of which models ran, when it began
-  bool left = false;         // the segment ends while it is under way
-  /// What CALL_FUNCTION_EX took out of its operands.
+  int frameless = 0;         // running modelled functions when it began
+  bool left = false;         // the segment ends inside it
+  /// The number of arguments that CALL_FUNCTION_EX unpacked.
   size_t spread = 0;
   std::vector<PyObject*> spread_names;
-  bool kept = false;                          // by a traceback: not to be used again
-  const graph::Position* position = nullptr;  // of the last instruction asked for
+  bool kept = false;                          // referred to by a traceback: do not reuse
+  const graph::Position* position = nullptr;  // cached for the last instruction
 
   PyCodeObject* object() const { return code->object(); }
   PyObject* name(int index) const { return PyTuple_GET_ITEM(object()->co_names, index); }
@@ -59,7 +59,7 @@ struct Frame {
   }
   /// peek(1) is the top.
   Value*& peek(int depth) { return stack[stack.size() - depth]; }
-  /// For a call with so many arguments: what is called, and whether the first argument lies beside it.
+  /// For a call with `count` arguments: the callable, and whether self lies beside it.
   struct Called {
     Value* callable;
     bool has_self;
@@ -69,7 +69,7 @@ struct Frame {
     if (cpython::kStack.null_above) return {lower, upper->kind != value::Kind::Null};
     return lower->kind == value::Kind::Null ? Called{upper, false} : Called{lower, true};
   }
-  /// What instructions push that find a method: function and self, or a callable alone.
+  /// Pushes the result of a method lookup: function and self, or a callable and NULL.
   void push_method(Value* function, Value* self) {
     push(function);
     push(self);
@@ -79,7 +79,7 @@ struct Frame {
     push(cpython::kStack.null_above ? null : callable);
   }
   void drop(size_t count) { stack.resize(stack.size() - count); }
-  /// True if the current instruction came straight behind the other of this frame's.
+  /// True if the current instruction directly follows `other`.
   bool follows(const bytecode::Instruction* other) const { return other->next == current->offset; }
   void jump(int unit) { pc = static_cast<size_t>(code->index_of(unit)); }
 };

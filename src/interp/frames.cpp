@@ -1,4 +1,4 @@
-// Questions about the frames being executed: builtins ask for variables, the trace for the current line.
+// Answers questions about the executing frames: variables for builtins, lines and call sites for the trace.
 #include <algorithm>
 
 #include "base/code_unit.h"
@@ -67,13 +67,14 @@ std::string Interpreter::variable_of(const Value* held) {
 }
 
 namespace {
-/// True if a place that held `then` where the segment began still holds it, or `then` was a number or the like.
+/// True if a place still holds its initial value `then`, or if `then` is a number or the like, whose death runs
+/// nothing.
 bool still_holds(const Value* then, Value* now) {
   if (!then || then == now) return true;
   then = looked_into(then);
   if (then->kind == Kind::Constant || then->kind == Kind::Number) return true;
   auto* cell = now ? as<Cell>(now) : nullptr;
-  if (cell && !cell->existing()) now = cell->content;  // the frame made it for the variable
+  if (cell && !cell->existing()) now = cell->content;  // a cell that the frame made for the variable
   return now && then->object && then->object == now->object;
 }
 }  // namespace
@@ -90,7 +91,7 @@ Value* Interpreter::locals() {
   Frame& frame = *frame_;
   bool optimized = frame.object()->co_flags & CO_OPTIMIZED;
   if (!optimized || (frame.root && !from_start_))
-    cannot(Reason::CallSkipped, "locals");  // the live frame may have its dict already
+    cannot(Reason::CallSkipped, "locals");  // the live frame may already have a locals() dict
   Dict* locals = frame.locals ? frame.locals : trace.dict();
   if (!GRAMME_PYTHON_NEW_LOCALS) frame.locals = locals;
   for (size_t i = 0; i < frame.slots.size(); ++i) {
@@ -117,8 +118,8 @@ void register_models() {
   protocol::add_model("builtins", "__build_class__", &build_class, protocol::Takes::Asked);
 }
 
-/// The live frame of the root is not known to have ended where the segment does not go from its start to its return; a
-/// generator's goes on, and so does one in which the segment ends.
+/// The root's live frame has ended only if the segment runs from its start to its return. A generator's frame, and one
+/// in which the segment ends, continue.
 trace::FrameState Interpreter::state(const Frame& frame) {
   bool ended = frame.root ? from_start_ && ended_ == Ended::Returned
                           : !frame.left && !(frame.generator && frame.generator->frame);
@@ -153,14 +154,14 @@ const graph::Position* Interpreter::position_of(Frame* frame) {
 }
 
 namespace {
-/// True if it stands in a `try` or `with`, which is left when it dies.
+/// True if the generator is suspended inside a `try` or `with`, which runs when it dies.
 bool waits_in_block(const Generator* generator) {
   const Frame* frame = generator->started && !generator->running ? generator->frame : nullptr;
   return frame && frame->current && bytecode::statement_handler(*frame->code, frame->current->at);
 }
 }  // namespace
 
-/// What a graph raises in a frame that the segment returned into is not the first one's to see.
+/// Ignores handlers of frames that the segment returned into: after a failed graph the first frame runs.
 bool Interpreter::handles(bool with) const {
   if (returned_into_ || std::ranges::any_of(trace.generators(), waits_in_block)) return true;
   for (const Frame* frame = frame_; frame; frame = frame->back) {

@@ -1,3 +1,4 @@
+// The instruction loop, exceptions unwinding through frames, calls of Python functions, and resuming generators.
 #include "interp/interpreter.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ using bytecode::Instruction;
 using trace::Args;
 
 namespace {
-/// torch.fx.traceback.annotate, a generator: at its yield and at its end it changes what nodes are told.
+/// True for the frame of torch.fx.traceback.annotate, a generator that changes the annotations of nodes at its yield
+/// and end.
 bool is_annotation(const Frame& frame) {
   PyObject* const code = once([] {
     Owned<> function = take(PyObject_GetAttrString(imported("torch.fx.traceback", "annotate").get(), "__wrapped__"));
@@ -28,7 +30,7 @@ bool is_annotation(const Frame& frame) {
   return reinterpret_cast<PyObject*>(frame.object()) == code;
 }
 
-/// Nodes made from now on are told what the capture has for torch.fx.traceback.current_meta["custom"].
+/// Gives later nodes the annotations that the capture has for torch.fx.traceback.current_meta["custom"].
 void look_at_annotations(trace::Trace& trace) {
   PyObject* const module = once([] { return imported("torch.fx", "traceback").release(); });
   static PyObject* const current = intern("current_meta");
@@ -38,7 +40,7 @@ void look_at_annotations(trace::Trace& trace) {
   trace.scope().graph().custom = said ? trace.keep(share(said)) : nullptr;
 }
 
-/// True for the code of torch.nn.Module.__call__ and what it is made of.
+/// True for the code of torch.nn.Module.__call__ and its helpers.
 bool calls_modules(PyCodeObject* code) { return of_torch::is_in(code->co_filename, of_torch::ModuleFile); }
 }  // namespace
 
@@ -59,7 +61,7 @@ Value* Interpreter::run_root(Frame& root) {
   return outcome.value;
 }
 
-/// False: the capture was told to end here.
+/// Counts a step. False if the capture is to end here.
 bool Interpreter::count_step(Frame& frame) {
   bool resumable = frame.current->resumable;
   if (resumable) {
@@ -71,7 +73,7 @@ bool Interpreter::count_step(Frame& frame) {
   return true;
 }
 
-/// Tells of a line that begins.
+/// Reports a new line to the listener.
 void Interpreter::show_line(Frame& frame) {
   const int line = frame.code->line(frame.current->at);
   if (line == frame.shown_line || line <= 0) return;
@@ -103,7 +105,7 @@ Interpreter::Outcome Interpreter::loop(Frame& frame) {
   }
 }
 
-/// A temporary with a finalizer dies with the instruction that takes it: that one is carried out for real.
+/// Ends the segment before an instruction that drops a temporary with a finalizer, which must die then.
 void Interpreter::check_watched(const Frame& frame) {
   auto holds = [](const std::vector<Value*>& values, Value* watched) {
     return std::ranges::any_of(values,
@@ -115,7 +117,7 @@ void Interpreter::check_watched(const Frame& frame) {
 }
 
 namespace {
-/// Makes a frame the current one for the time of its execution.
+/// Scope in which a frame is the current one.
 class Current {
  public:
   Current(trace::Trace& trace, Frame*& slot, Frame& frame) : trace_(trace), slot_(slot), before_(slot) {
@@ -146,14 +148,14 @@ Interpreter::Outcome Interpreter::run(Frame& frame) {
     } catch (const CannotCapture& refusal) {
       note_stop();
       if (!frame.root) throw;
-      refusal_ = refusal;  // an exception that goes on costs as much as the capture of some instructions
+      refusal_ = refusal;  // a thrown C++ exception costs as much as capturing some instructions
       return {Ended::Refused, nullptr};
     }
   }
 }
 
-/// Each frame that an exception passes is in its traceback; raising it again there adds none. That of an object from
-/// before is not the capture's to change.
+/// Adds a traceback entry for a frame that the exception passes, once per frame. Tracebacks of existing exceptions are
+/// left alone.
 void Interpreter::note_passed(Frame& frame, const UserError& error) {
   auto* exception = as<Object>(trace.see(error.exception));
   bool again = frame.current->op == opcode::Op::RERAISE ||
@@ -165,7 +167,7 @@ void Interpreter::note_passed(Frame& frame, const UserError& error) {
   exception->passed.push_back({&frame, frame.current->at, frame.code->line(frame.current->at)});
 }
 
-/// Goes to the handler that covers the current instruction; false if there is none.
+/// Jumps to the handler that covers the current instruction; false if there is none.
 bool Interpreter::unwind(Frame& frame, const UserError& error) {
   note_passed(frame, error);
   const bytecode::Handler* handler = frame.code->handler(frame.current->at);
@@ -229,7 +231,7 @@ Value* Interpreter::run_body(Function* body, Dict* names) {
   return run(*frame).value;
 }
 
-/// PyTorch's front end starts at a module's forward, so users and tools know its inputs by forward's parameters.
+/// Names inputs by the parameters of a module's forward, where PyTorch's front end starts.
 void Interpreter::show_parameters(const Frame& frame) {
   const PyCodeObject* code = frame.object();
   for (int i = 0; i < code->co_argcount + code->co_kwonlyargcount; ++i)
@@ -237,8 +239,8 @@ void Interpreter::show_parameters(const Frame& frame) {
       source::Pool::show_as(value->source, frame.variable(i));
 }
 
-/// Only the first function that an instruction calls: carried out anew, it would run those before once more. A
-/// generator's frame is the generator's.
+/// True if the callee's frame may end the segment. Only the first function that an instruction calls qualifies, since
+/// carrying the instruction out again would repeat earlier ones. Frames of generators do not.
 bool Interpreter::joins_chain(const Function* function) {
   constexpr int kLongest = 32;
   constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
@@ -246,7 +248,7 @@ bool Interpreter::joins_chain(const Function* function) {
   return enterable && enterable == frame_ && frame_->chain_depth < kLongest && !(function->code->co_flags & kSuspends);
 }
 
-/// The instance is made already: the instruction carried out anew calls __init__ in place of the class.
+/// The instance exists, so the instruction carried out again calls __init__ in place of the class.
 void Interpreter::enter_init(const Class* cls, PyCodeObject* init) {
   if (enterable_ && !(calls_class(trace, *enterable_, cls) && keeps_instance(bytecode::decode(init)))) enter_opaque();
 }
@@ -272,8 +274,8 @@ Value* Interpreter::call(Function* function, const Args& args) {
 
 // ---- generators
 
-/// GeneratorExit closes what the generator delegates to; any other exception is raised there, if it takes one. `raised`
-/// is then the exception to be raised in the generator, if that is another.
+/// Throws into the iterator that a generator delegates to: GeneratorExit closes it, other exceptions are raised in it
+/// if it has throw(). `raised` is set if the generator then gets a different exception.
 Interpreter::Delegated Interpreter::throw_in_delegate(const Generator& generator, const UserError& thrown,
                                                       std::optional<UserError>& raised) {
   static PyObject* const close_name = intern("close");
@@ -329,7 +331,7 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
   generator->running = true;
   const bool annotates = is_annotation(frame);
   Outcome outcome;
-  std::optional<UserError> raised;  // by what it delegates to
+  std::optional<UserError> raised;  // by the inner iterator
   Delegated delegated = thrown ? throw_in_delegate(*generator, *thrown, raised) : Delegated{};
   if (delegated.yielded) return delegated.yielded;
   if (raised) thrown = &*raised;

@@ -1,4 +1,4 @@
-// Executes bytecode symbolically: one short function per opcode (in family files), a dispatcher that does nothing else.
+// Executes bytecode symbolically: a dispatcher, and one short function per opcode in family files (ops_*.cpp).
 #pragma once
 #include <map>
 #include <optional>
@@ -15,16 +15,16 @@ enum class Ended : uint8_t {
   NotYet,
   Returned,
   Yielded,
-  Stopped,  // at the instruction at which the capture was told to end
+  Stopped,  // reached the instruction at which the capture is to end
   Refused,  // an instruction cannot be captured: refusal()
 };
 
 class Interpreter;
 using Handler = Step (*)(Interpreter& interp, Frame& frame, int arg);
-/// By opcode::Op.
+/// The functions of all opcodes, by opcode::Op.
 const Handler* handlers();
 
-/// A frame above the root reached the instruction at which the capture was told to end.
+/// Thrown when a frame above the root reaches the instruction at which the capture is to end.
 struct Stopped {
   Frame* frame;
 };
@@ -35,31 +35,31 @@ class Interpreter final : public trace::Inliner {
 
   trace::Trace& trace;
 
-  /// Runs the root frame to its end; then perhaps, as the root, the one that waited for it. Gives what the frame
-  /// returns or, if it is a generator's, yields, and null if it did neither. Throws Stopped and UserError.
+  /// Runs the root frame to its end; may be called again for the frame that waited for it. Returns the frame's value
+  /// or, for a generator, the yielded one; null if there is neither. Throws Stopped and UserError.
   Value* run_root(Frame& root);
   Ended ended() const { return ended_; }
   const CannotCapture& refusal() const { return *refusal_; }
-  /// Instructions of the chain's frames done when the last one that may be resumed at began.
+  /// The step at which the last resumable instruction of the chain began.
   size_t resumable_step() const { return resumable_step_; }
   size_t steps_begun() const { return steps_; }
-  /// The step at which an iterator from before was first asked for an item; SIZE_MAX if none.
+  /// The step at which an existing iterator was first asked for an item; SIZE_MAX if none was.
   size_t advance_step() const { return advance_step_; }
-  /// The step at which an exception that is still handled was raised; SIZE_MAX if none.
+  /// The step that raised the exception still being handled; SIZE_MAX if none.
   size_t raise_step = SIZE_MAX;
   Frame* frame() const { return frame_; }
   struct Place {
     PyCodeObject* code;
     int line;
   };
-  /// Where the capture could not go on: the innermost frame of the program, or else of a package, or else of all.
+  /// Where the capture stopped: the innermost frame of the program's code, else of a package's, else of any.
   Place stopped_in() const;
-  /// The innermost module being called there; null outside any.
+  /// The innermost module being called at that place; null outside modules.
   const graph::ModuleCall* stopped_module() const { return stopped_module_; }
-  /// The calls that led there, the root frame's first.
+  /// The calls that led to that place, the root frame's first.
   const std::vector<std::pair<Owned<>, int>>& stopped_stack() const { return stopped_stack_; }
 
-  /// What the frame's instruction calls next can be entered again by carrying the instruction out.
+  /// Declares that a segment may end in the next function that the frame's instruction calls.
   void may_enter(Frame& frame) { enterable_ = frame.chained ? &frame : nullptr; }
 
   // trace::Inliner
@@ -72,7 +72,7 @@ class Interpreter final : public trace::Inliner {
   std::string variable_of(const Value* held) override;
   bool is_in_local(Value* seen) override;
   bool holds_its_start() override;
-  /// The variable of the frame is found bound, or not: it is at each call, unless that is the capture's doing.
+  /// Guards whether the frame's variable is bound at the start, unless the capture itself bound or deleted it.
   void guard_bound(Frame& frame, int slot);
   void guard_unbound(const Frame& frame, int slot);
   Value* root_local(int64_t index) override {
@@ -88,18 +88,19 @@ class Interpreter final : public trace::Inliner {
   bool handles(bool with) const override;
   int root_line() override;
   size_t steps() override { return steps_ ? resumable_step_ + 1 : 0; }
-  /// The instruction that takes the temporary of a live frame is carried out for real.
+  /// Watches a live frame's temporary: the instruction that takes it is carried out for real.
   void watch(Value* value) { watched_.push_back(value); }
   /// True if the frame holds a real object whose death runs code of the program.
   bool lets_go_of_code(const Frame& frame) const;
-  /// locals() of the current frame: one dict a frame, brought up to date at each call, or a new one each time.
+  /// locals() of the current frame: one dict per frame, updated at each call, or a new one each time (by CPython's
+  /// version).
   Value* locals();
-  /// Runs the body of a class; its names go into the dict.
+  /// Runs the body of a class with `names` as its namespace.
   Value* run_body(value::Function* body, value::Dict* names);
 
  private:
   void check_watched(const Frame& frame);
-  /// What came of an exception thrown into a generator that delegates: a value it yielded, or the one it returned.
+  /// The outcome of an exception thrown into an inner iterator: the value it yielded or returned.
   struct Delegated {
     Value *yielded = nullptr, *returned = nullptr;
   };
@@ -112,7 +113,7 @@ class Interpreter final : public trace::Inliner {
   Outcome run(Frame& frame);
   Outcome loop(Frame& frame);
   void note_stop();
-  /// What a slot holds, or the cell in it that the capture made.
+  /// The value in a slot, or in the cell there if the capture made it.
   static Value* held_in(Value* slot);
   bool count_step(Frame& frame);
   void show_line(Frame& frame);
@@ -132,25 +133,25 @@ class Interpreter final : public trace::Inliner {
   std::vector<Frame*> free_;
   size_t stop_at_;
   size_t steps_ = 0, resumable_step_ = 0, advance_step_ = SIZE_MAX;
-  /// The steps of the instructions that asked iterators from before for items.
+  /// The steps of the instructions that asked existing iterators for items.
   std::map<std::pair<value::Iterator*, const bytecode::Instruction*>, size_t> advanced_;
-  bool from_start_ = false;  // the root frame, too
+  bool from_start_ = false;  // the segment begins at the root function's start
   const Frame* first_root_ = nullptr;
   Value* first_handled_ = nullptr;
-  std::vector<Value*> watched_;  // temporaries of the live frames that have finalizers
-  bool ended_iterator_ = false;  // one from before is at its end
+  std::vector<Value*> watched_;  // temporaries of live frames with finalizers
+  bool ended_iterator_ = false;  // an existing iterator was exhausted
   Ended ended_ = Ended::NotYet;
   std::optional<CannotCapture> refusal_;
-  int returned_into_ = 0;        // frames after the first root
-  Frame* enterable_ = nullptr;   // the next function that its instruction calls is part of the chain
-  bool in_module_call_ = false;  // nothing but torch.nn.Module's own code has run
+  int returned_into_ = 0;        // number of frames returned into
+  Frame* enterable_ = nullptr;   // frame whose next callee joins the chain
+  bool in_module_call_ = false;  // only torch.nn.Module's own code has run
 };
 
 Value* build_class(trace::Trace& trace, const trace::Args& args);  // the model of __build_class__ (ops_classes.cpp)
-/// Models of builtins that ask about the frame.
+/// Registers the models of builtins that depend on the frame.
 void register_models();
 
-/// What the frame's function calls builtins: its own `__builtins__`.
+/// The namespace that the function uses as builtins (its `__builtins__`).
 value::Namespace* builtins_of(trace::Trace& trace, value::Function* function);
 
 }  // namespace gramme::interp

@@ -1,3 +1,4 @@
+// A bounded depth-first search through the _modules dicts of what frames hold.
 #include "interp/module_path.h"
 
 #include <unordered_set>
@@ -11,12 +12,12 @@ namespace {
 
 constexpr size_t kMostLookedAt = 20000;
 
-/// Goes through a tree of modules.
+/// Searches a tree of modules.
 class Search {
  public:
   explicit Search(uintptr_t wanted) : wanted_(wanted) {}
 
-  /// Appends the path of the wanted module from this one.
+  /// Appends the path from this module to the wanted one; false if it is not below.
   bool below(PyObject* module, std::string& path) {
     if (reinterpret_cast<uintptr_t>(module) == wanted_) return true;
     if (seen_.size() > kMostLookedAt || !seen_.insert(module).second || !is_module(module)) return false;

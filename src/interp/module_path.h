@@ -1,4 +1,4 @@
-// The path of the module whose code is captured, as in "self.layers.0": also where a loop took the module from an
+// The path of the module whose code is captured, as in "self.layers.0", even if a loop took the module from an
 // iterator.
 #pragma once
 #include <string>

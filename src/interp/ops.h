@@ -4,8 +4,8 @@
 
 namespace gramme::interp {
 
-/// The live frame lets go of a real object. A finalizer has to run between the effects around it: the instruction ends
-/// the segment.
+/// Call when the live frame drops a real object. If it has a finalizer, that must run between the surrounding effects,
+/// so the instruction ends the segment.
 void drop(const Interpreter& interp, const Frame& frame, const Value* value);
 
 #define GRAMME_OP(name) Step name(Interpreter& interp, Frame& frame, int arg)

@@ -1,4 +1,4 @@
-// Building, extending and taking apart containers; pattern matching.
+// Building, extending and unpacking containers; pattern matching.
 #include <algorithm>
 
 #include "base/text.h"
@@ -71,7 +71,7 @@ Step build_slice(Interpreter& interp, Frame& frame, int count) {
 }
 
 namespace {
-/// !s, !r, !a
+/// The conversions !s, !r and !a of f-strings.
 Value* converted(trace::Trace& trace, int how, Value* value) {
   switch (how) {
     case 1:
@@ -127,7 +127,7 @@ Step map_add(Interpreter& interp, Frame& frame, int depth) {
   return Step::Next;
 }
 namespace {
-/// `*value` of what can be no iterable.
+/// Raises the TypeError of `*value` for a value that is not iterable.
 void refuse_star(trace::Trace& trace, PyTypeObject* type) {
   if (type->tp_iter || (type->tp_as_sequence && type->tp_as_sequence->sq_item)) return;
   if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) cannot(Reason::ArgumentKind, std::string("* of a ") + type->tp_name);
@@ -150,7 +150,8 @@ Step set_update(Interpreter& interp, Frame& frame, int depth) {
 }
 
 namespace {
-/// Whether the content is taken directly: OrderedDict's iteration is its own, so a subclass of it is asked for more.
+/// True if a dict's entries may be copied directly. An OrderedDict has its own iteration, so its subclasses must
+/// inherit more.
 bool iterates_as_its_base(trace::Trace& trace, Value* seen) {
   static PyObject* const kNames[] = {intern("__iter__"), intern("keys"), intern("__getitem__")};
   auto* object = as<Object>(seen);
@@ -162,7 +163,7 @@ bool iterates_as_its_base(trace::Trace& trace, Value* seen) {
   return true;
 }
 
-/// Copies a mapping's entries; user mappings through keys() and items.
+/// Copies a mapping's entries; for user mappings by keys() and subscripts.
 void update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
   trace::Trace& trace = interp.trace;
   auto put = [&](Value* key, Value* value) {
@@ -186,7 +187,7 @@ void update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
   for (Value* key : protocol::items_of(trace, names)) put(key, protocol::get_item(trace, source, key));
 }
 
-/// False if it is no mapping: CPython takes an AttributeError, whoever raised it, for a sign of that.
+/// False if the value is no mapping; CPython infers that from any AttributeError, whoever raised it.
 bool try_update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
   try {
     update(interp, into, mapping, unique);
@@ -220,7 +221,7 @@ Step list_to_tuple(Interpreter& interp, Frame& frame, int) {
 // ---- unpacking
 
 namespace {
-/// No more than `most` items are taken from an iterator.
+/// The items to unpack; takes at most `most` items from an iterator.
 std::vector<Value*> unpackable(Interpreter& interp, Value* value, size_t most) {
   value = interp.trace.see(value);
   if (!protocol::special_method(interp.trace, value, intern("__iter__")) && value->kind != Kind::Tensor &&
@@ -321,7 +322,7 @@ bool matches_itself(PyTypeObject* type) {
 }  // namespace
 
 namespace {
-/// Names in `__match_args__` may be any text.
+/// The name as an interned str: `__match_args__` may hold any text.
 PyObject* interned(trace::Trace& trace, PyObject* name) {
   if (PyUnicode_CHECK_INTERNED(name)) return name;
   return trace.keep(take(PyUnicode_InternFromString(utf8_of(name).c_str())));

@@ -13,8 +13,8 @@ using namespace value;
 using trace::Args;
 
 namespace {
-/// The operands stay on the stack until the callee returns: the segment may end in it. The last arguments have the
-/// names; so many items lie above the arguments.
+/// Calls the operands. They stay on the stack until the callee returns, because the segment may end in it. The last
+/// arguments are the named ones; `above` items lie above the arguments.
 Value* call_operands(Interpreter& interp, Frame& frame, int count, std::span<PyObject* const> names, int above = 0) {
   const auto [callable, has_self] = frame.called(count + above);
   const size_t total = static_cast<size_t>(count) + has_self;
@@ -43,7 +43,7 @@ Step call_kw(Interpreter& interp, Frame& frame, int count) {
 }
 
 namespace {
-/// What cannot be iterated over raises in the words of the instruction.
+/// The items of `*iterable` in a call; raises the instruction's own message if it is not iterable.
 std::vector<Value*> spread(trace::Trace& trace, Value* iterable) {
   try {
     return protocol::items_of_tuple(trace, iterable);
@@ -72,7 +72,7 @@ Step call_function_ex(Interpreter& interp, Frame& frame, int flags) {
   frame.spread_names.clear();
   for (const Attribute& keyword : keywords) frame.spread_names.push_back(keyword.name);
   Value* callee = frame.called(1 + mappings).callable;
-  interp.may_enter(frame);  // not before: the arguments' own __iter__ would be called again
+  interp.may_enter(frame);  // only now: otherwise the arguments' own __iter__ would be called again
   Value* result = protocol::call_with(trace, callee, positional, keywords);
   frame.drop(static_cast<size_t>(3 + mappings));  // with the NULL beside the callable
   frame.push(result);
@@ -100,7 +100,7 @@ Step make_function(Interpreter& interp, Frame& frame, int flags) {
   return Step::Next;
 }
 
-/// Where the segment began behind MAKE_FUNCTION, the function is there for real and has only a part of what makes it.
+/// If the segment began after MAKE_FUNCTION, the function is a real object that is still incomplete.
 Step set_function_attribute(Interpreter& interp, Frame& frame, int which) {
   auto* function = interp.trace.see_as<Function>(frame.peek(1));
   if (function->existing()) cannot(Reason::MutationUnsupported, "a function that is being made");
@@ -138,8 +138,7 @@ const bytecode::Instruction* made_by_call(const Generator& generator) {
 }
 }  // namespace
 
-/// `for x in f():` keeps the generator on the stack alone if the call just before made it, or the object's __iter__
-/// now.
+/// Marks a generator as owned by the loop if the preceding call, or the object's __iter__, has just made it.
 Step get_iter(Interpreter& interp, Frame& frame, int) {
   Value* iterable = interp.trace.see(frame.peek(1));
   Value* iterator = protocol::get_iterator(interp.trace, iterable);
@@ -152,7 +151,7 @@ Step get_iter(Interpreter& interp, Frame& frame, int) {
 }
 
 namespace {
-/// An iterator releases its container when it is at its end. True if that runs code.
+/// True if exhausting the iterator, which drops its container, runs code.
 bool ends_with_code(const trace::Capture& capture, Iterator* iterator) {
   PyObject** through = cpython::iterated_address(iterator->object);
   const bool dies = through && *through && Py_REFCNT(*through) <= 1 + capture.references_to(*through);
@@ -164,8 +163,8 @@ bool ends_with_code(const trace::Capture& capture, Iterator* iterator) {
 }
 }  // namespace
 
-/// A segment in which an instruction takes several items would serve few positions in the loop: it ends before the
-/// instruction took the first, so that it serves all. After one it may come to the end.
+/// Takes one item of an existing iterator. A segment in which an instruction takes several items would fit few
+/// positions of the loop, so it ends before the first one. After one item it may reach the end.
 Value* Interpreter::advance(Iterator* iterator) {
   auto [step, first] = advanced_.try_emplace({iterator, frame_->current}, resumable_step_);
   if (!first && !trace.is_at_end(iterator))
@@ -210,7 +209,7 @@ Step return_generator(Interpreter& interp, Frame& frame, int) {
   return Step::Return;
 }
 
-/// A generator's own live frame is a root, too.
+/// The root may be a generator's own live frame.
 Step yield_value(Interpreter&, Frame& frame, int) {
   if (!frame.generator && !frame.root) cannot(Reason::GeneratorRoot);
   return Step::Yield;
@@ -222,7 +221,8 @@ Step get_yield_from_iter(Interpreter& interp, Frame& frame, int) {
 }
 
 namespace {
-/// An iterator that is no generator takes values by its `send`. Null at its end, with what its StopIteration says.
+/// Sends a value to an iterator other than a generator, by its `send`. Null at its end; `returned` is then the value of
+/// its StopIteration.
 Value* send_to_iterator(trace::Trace& trace, Value* receiver, Value* sent, Value*& returned) {
   static PyObject* const send_name = intern("send");
   static PyObject* const next_name = intern("__next__");
@@ -243,7 +243,7 @@ Value* send_to_iterator(trace::Trace& trace, Value* receiver, Value* sent, Value
 }
 }  // namespace
 
-/// yield from: the value goes in, what the inner iterator yields comes out; at its end jumps with its result.
+/// yield from: sends the value, pushes what the inner iterator yields, and jumps with its result at its end.
 Step send(Interpreter& interp, Frame& frame, int) {
   Value* sent = frame.pop();
   Value* receiver = interp.trace.see(frame.peek(1));

@@ -1,4 +1,4 @@
-// Bodies of classes: their namespace, and the class that is made of it.
+// Class bodies: their namespace, and making the class from it.
 #include "base/text.h"
 #include "interp/ops.h"
 
@@ -8,7 +8,7 @@ using namespace value;
 
 namespace {
 
-/// The namespace of a class body that runs symbolically: it keeps names where other frames keep what locals() gave.
+/// The namespace of a class body, kept in the field where other frames keep the dict of locals().
 Dict* namespace_of(Frame& frame) {
   bool body = frame.locals && !(frame.object()->co_flags & CO_OPTIMIZED);
   if (!body) cannot(Reason::OpcodeUnsupported, "a name of a module or class that is being executed");
@@ -56,7 +56,7 @@ Step load_locals(Interpreter&, Frame& frame, int) {
 }
 
 namespace {
-/// What the namespace TOS has under the name takes its place; false if it has none.
+/// Replaces the namespace on top of the stack by its entry of that name; false if there is none.
 bool loads_from_dict(Interpreter& interp, Frame& frame, PyObject* name) {
   auto* names = interp.trace.see_as<Dict>(frame.pop());
   if (!names) cannot(Reason::OpcodeUnsupported, "a namespace that is not a dict");
@@ -83,7 +83,7 @@ Step setup_annotations(Interpreter& interp, Frame& frame, int) {
 
 namespace {
 
-/// The most derived of the metaclass asked for and those of the bases.
+/// The most derived of the given metaclass and those of the bases.
 Class* metaclass_of(trace::Trace& trace, Value* asked, const std::vector<Value*>& bases) {
   auto* meta = asked ? trace.see_as<Class>(asked) : as<Class>(trace.pinned(reinterpret_cast<PyObject*>(&PyType_Type)));
   if (!meta || !PyType_IsSubtype(meta->type(), &PyType_Type))

@@ -1,4 +1,5 @@
-// try, except, with. What the frame handles is trace.handled; older values are ordinary stack items, as in CPython.
+// try, except, with. trace.handled is the exception being handled; earlier ones are ordinary stack items, as in
+// CPython.
 #include "interp/ops.h"
 #include "protocol/iterate.h"
 #include "trace/failures.h"
@@ -42,7 +43,7 @@ bool is_exception_class(Value* seen) {
   return cls && is_exception(cls->type());
 }
 
-/// The exception that a class gives which `raise` names.
+/// The exception that `raise` makes by calling a class.
 Value* called(trace::Trace& trace, Value* cls) {
   Value* exception = trace.see(protocol::call(trace, cls, {}));
   if (!is_exception(protocol::type_of(exception)))
@@ -92,8 +93,8 @@ Step before_with(Interpreter& interp, Frame& frame, int) {
   return Step::Next;
 }
 
-/// StopIteration that leaves a generator becomes RuntimeError where whoever resumed it gets it (Interpreter::resume).
-/// Nobody has resumed the root, where another exception passes.
+/// A StopIteration that leaves a generator becomes RuntimeError in Interpreter::resume. Nobody resumed the root, so
+/// there it ends the segment; other exceptions pass.
 Step call_intrinsic_1(Interpreter& interp, Frame& frame, int number) {
   constexpr int kStopIterationError = 3;
   if (number != kStopIterationError) return unsupported(interp, frame, number);
@@ -113,8 +114,8 @@ Step cleanup_throw(Interpreter& interp, Frame& frame, int) {
   return Step::Next;
 }
 
-/// Stack: exit or function and self, lasti, previous exception, exception. The traceback is a value nobody may look
-/// into.
+/// Stack: exit (or function and self), lasti, previous exception, exception. The traceback is passed as a value that
+/// cannot be looked into.
 Step with_except_start(Interpreter& interp, Frame& frame, int) {
   trace::Trace& trace = interp.trace;
   Value* exception = trace.see(frame.peek(1));

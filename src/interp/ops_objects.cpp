@@ -17,7 +17,7 @@ Step load_attr(Interpreter& interp, Frame& frame, int index) {
   return Step::Next;
 }
 
-/// Pushes function and self for methods, so that no Method is made for the call; else the attribute and a NULL.
+/// Pushes function and self for a method, to avoid making a Method; otherwise the attribute and a NULL.
 void push_for_call(Interpreter& interp, Frame& frame, Value* found) {
   if (auto* method = as<Method>(found)) {
     frame.push_method(method->function, method->self);
@@ -28,7 +28,7 @@ void push_for_call(Interpreter& interp, Frame& frame, Value* found) {
   }
 }
 
-/// Operands stay on the stack until the instruction is done: the segment may end in what it calls.
+/// Operands stay on the stack until the instruction is done, because the segment may end in what it calls.
 Step load_method(Interpreter& interp, Frame& frame, int index) {
   Value* found = protocol::get_attribute(interp.trace, frame.peek(1), frame.name(index));
   frame.drop(1);
@@ -37,7 +37,7 @@ Step load_method(Interpreter& interp, Frame& frame, int index) {
 }
 
 namespace {
-/// Stack: `super`, class, self. The class and self are those that super() without arguments finds.
+/// Stack: `super`, class, self, where class and self are those that super() without arguments finds.
 Value* attribute_of_super(Interpreter& interp, Frame& frame, int arg) {
   trace::Trace& trace = interp.trace;
   Value* called = trace.see(frame.peek(3));
@@ -170,8 +170,8 @@ Step contains_op(Interpreter& interp, Frame& frame, int inverted) {
   return Step::Next;
 }
 
-// ---- imports: of modules that sys.modules holds, as CPython answers them without a look at any loader; others, and
-// all that raise, run for real
+// ---- imports: only of modules that sys.modules holds, which CPython answers without asking a loader; others, and all
+// that raise, run for real
 
 namespace {
 
@@ -188,7 +188,7 @@ Value* module_value(Interpreter& interp, Owned<> name) {
   return interp.trace.see(interp.trace.wrap(module, interp.trace.pool->module(kept)));
 }
 
-/// The frame's `__import__` is the interpreter's own: another is called with what the frame has.
+/// Ends the segment if `__import__` is not the interpreter's own: another one would see the frame's globals and locals.
 void refuse_other_import(Interpreter& interp, Frame& frame) {
   static PyObject* const name = intern("__import__");
   PyObject* const builtins = once([] { return import_module("builtins"); });
@@ -200,7 +200,7 @@ void refuse_other_import(Interpreter& interp, Frame& frame) {
   if (!own) cannot(Reason::CallSkipped, "an import by another __import__");
 }
 
-/// `__package__` of the globals, where it is what `__spec__` says as well, or there is no spec.
+/// `__package__` of the globals; ends the segment if `__spec__` disagrees with it.
 std::string package_of(Interpreter& interp, Frame& frame) {
   static PyObject *const package = intern("__package__"), *const spec = intern("__spec__");
   Value* value = interp.trace.global(frame.globals, package);
@@ -229,7 +229,7 @@ Owned<> absolute_name(Interpreter& interp, Frame& frame, PyObject* name, long le
   return take(PyUnicode_InternFromString(path.c_str()));
 }
 
-/// True if the module is being imported just now. Then an import of it may wait for another thread.
+/// True if the module is being imported now, so that an import may wait for another thread.
 bool is_under_way(PyObject* module) {
   static PyObject *const spec = intern("__spec__"), *const flag = intern("_initializing");
   PyObject* found = PyDict_GetItemWithError(PyModule_GetDict(module), spec);
@@ -241,7 +241,7 @@ bool is_under_way(PyObject* module) {
   return value && value != Py_False;
 }
 
-/// What importlib's _handle_fromlist does to a package: names that it lacks are submodules to be imported.
+/// Ends the segment if importlib's _handle_fromlist would import a submodule, for a name that the package lacks.
 void refuse_submodules(Interpreter& interp, Value* package, Value* names) {
   static PyObject* const path = intern("__path__");
   auto* wanted = as<Tuple>(interp.trace.see(names));
@@ -277,7 +277,7 @@ Step import_name(Interpreter& interp, Frame& frame, int index) {
   return Step::Next;
 }
 
-/// An attribute, or else the submodule that sys.modules holds under the module's `__name__`.
+/// Pushes the module's attribute, or else the submodule in sys.modules.
 Step import_from(Interpreter& interp, Frame& frame, int index) {
   static PyObject* const own_name = intern("__name__");
   PyObject* name = frame.name(index);

@@ -20,7 +20,7 @@ Step unsupported(Interpreter&, Frame& frame, int) {
 
 void drop(const Interpreter& interp, const Frame& frame, const Value* value) {
   if (!frame.root || !value || !value->source || !value->object) return;
-  const source::Source* holder = value->source;  // an item of a temporary dies with it
+  const source::Source* holder = value->source;  // an item of a temporary dies with the temporary
   if (holder->kind == source::Kind::Item && holder->base->kind == source::Kind::Stack) holder = holder->base;
   const bool of_frame = holder->kind == source::Kind::Local || holder->kind == source::Kind::Stack;
   if (!of_frame && holder->kind != source::Kind::Exception) return;
@@ -28,7 +28,7 @@ void drop(const Interpreter& interp, const Frame& frame, const Value* value) {
 }
 
 namespace {
-/// The loop over a generator is left, and nothing else refers to it: it dies, which runs its finally blocks.
+/// Closes a generator whose loop was left and that nothing else refers to: its finally blocks run now.
 void close_dropped(Interpreter& interp, Value* value) {
   auto* generator = as<Generator>(value);
   bool suspended = generator && generator->started && generator->frame && !generator->running;
@@ -100,7 +100,7 @@ Cell* cell_in(Interpreter& interp, Frame& frame, int slot) {
 }
 }  // namespace
 
-/// The name becomes the graph node's, as PyTorch's own front end names nodes.
+/// Names the value's graph node after the variable, as PyTorch's front end does.
 void hint(Interpreter& interp, Frame& frame, int slot, Value* value) {
   if (value->kind == Kind::Tensor) interp.trace.scope().name_after(static_cast<Tensor*>(value), frame.variable(slot));
 }
@@ -227,8 +227,8 @@ Step jump_if_false_or_pop(Interpreter& interp, Frame& frame, int) {
   return pop_top(interp, frame, 0);
 }
 
-/// What the frame holds and the caller gets is held twice until the segment is done: references to what has a callback
-/// are not counted.
+/// True if the frame's end destroys an object that runs code. Weak-reference callbacks count without counting
+/// references, because replay holds objects longer than the program.
 bool Interpreter::lets_go_of_code(const Frame& frame) const {
   return std::any_of(frame.slots.begin(), frame.slots.end(), [&](const Value* value) {
     if (!value || !value->source || !value->object) return false;
@@ -237,7 +237,7 @@ bool Interpreter::lets_go_of_code(const Frame& frame) const {
   });
 }
 
-/// The frame lets go of what is left in it, in its order, which can be seen of two finalizers.
+/// Drops what is left in the frame, in CPython's order, which two finalizers can observe.
 Step return_value(Interpreter& interp, Frame& frame, int) {
   int dying = 0;
   for (const Value* value : frame.slots) {

@@ -1,4 +1,4 @@
-// Describes where and why a capture stopped.
+// Records where a capture stopped, for reports: the line, the call stack, the module.
 #include <algorithm>
 
 #include "base/imported.h"
@@ -18,13 +18,14 @@ PyObject* path_of(const char* name) {
   return take(PyObject_CallMethod(take(import_module("sysconfig")).get(), "get_path", "s", name)).release();
 }
 
-/// The folder of a package, with what follows it in the names of its files.
+/// The folder prefix of a package's file names.
 PyObject* folder_of(const char* package) {
   Owned<> paths = take(PyObject_GetAttrString(take(import_module(package)).get(), "__path__"));
   return take(PyUnicode_FromFormat("%U/", take(PySequence_GetItem(paths.get(), 0)).get())).release();
 }
 
-/// Whose line it is: the program's, an installed package's, or Python's, PyTorch's and our own, which say least.
+/// Who owns a line: the program, an installed package, or a library (Python, PyTorch, gramme), which tells a reader
+/// least.
 enum class Owner { Program, Package, Library };
 Owner owner_of(PyCodeObject* code) {
   PyObject* const gramme = once([] { return folder_of("gramme"); });
@@ -38,7 +39,7 @@ Owner owner_of(PyCodeObject* code) {
 }
 }  // namespace
 
-/// At the innermost frame first: the outer ones, which the exception passes next, change nothing.
+/// Called for each frame that the refusal passes, innermost first; only the first call records anything.
 void Interpreter::note_stop() {
   if (stopped_in_.code) return;
   Frame* frame = frame_;

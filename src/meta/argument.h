@@ -1,4 +1,4 @@
-// Arguments of a graph node: a tree over nodes and Python constants. Also what metadata inference looks at.
+// Arguments of a graph node: a tree over nodes and Python constants. Metadata inference reads the same trees.
 #pragma once
 #include <Python.h>
 
@@ -16,7 +16,7 @@ namespace gramme::meta {
 
 struct Argument {
   enum Kind : uint8_t {
-    Tensor,    // node + record at the time of the call
+    Tensor,    // node, and its record at the time of the call
     Constant,  // object: None, bool, int, float, complex, str, dtype, device, layout, memory format, torch.Size,
                // Ellipsis, a callable …
     Number,    // node of a Python int, float or bool known only at run time; object is an example value
@@ -24,14 +24,14 @@ struct Argument {
     List,      // items
     Dict,      // items are key, value, key, value …; keys are Constants
     Slice,     // items: start, stop, step
-    Body,      // node of a graph that a higher-order operator runs
+    Body,      // node of a body that a higher-order operator runs
   };
   Kind kind = Constant;
   graph::Node* node = nullptr;
   const Record* record = nullptr;
   PyObject* object = nullptr;  // borrowed: the trace keeps it alive
-  shape::Expr expr = nullptr;  // of a Number that is one over the capture's symbols, and not constant
-  Interval range;              // of a Number
+  shape::Expr expr = nullptr;  // Number: its expression over the capture's symbols, if not constant
+  Interval range;              // Number: its bounds
   const Argument* items = nullptr;
   uint32_t count = 0;
 };
@@ -42,7 +42,7 @@ inline Argument constant(PyObject* object) {
   return argument;
 }
 
-/// A call as it will stand in the graph.
+/// A call in the form in which it enters the graph.
 struct Call {
   enum Kind : uint8_t { Function, Method } kind = Function;
   PyObject* target = nullptr;  // the callable, or the method's name (an interned str); borrowed

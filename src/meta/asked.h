@@ -1,5 +1,5 @@
-// How often captures asked functions of the program's for an answer that no guard is about: what another capture would
-// be told may be another thing.
+// Counts how often captures called the program's functions for answers that no guard covers: another capture might be
+// told something else.
 #pragma once
 #include <cstdint>
 

@@ -1,3 +1,4 @@
+// Entering and leaving functorch levels by ATen's interface, and wrapping tensors for them.
 #include "meta/batched.h"
 
 #include <ATen/functorch/BatchedTensorImpl.h>
@@ -10,7 +11,7 @@
 #include "meta/fakes.h"
 #include "torch/names.h"
 
-// Their headers need another library's.
+// Declared here because functorch's headers need another library's.
 namespace at::functorch {
 TORCH_API Tensor makeTensorWrapper(const Tensor& tensor, int64_t level, bool is_immutable);
 }  // namespace at::functorch
@@ -23,7 +24,7 @@ const char* randomness(const Level& level) {
   return level.randomness == 'd' ? "different" : "error";
 }
 
-/// The mode that records gradients, or tangents, as it was where the level was entered.
+/// Scope with the grad mode (or forward-AD mode) in which the level was entered.
 class ModeAtEntry {
  public:
   explicit ModeAtEntry(const Level& level) {

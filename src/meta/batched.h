@@ -8,7 +8,7 @@
 
 namespace gramme::meta {
 
-/// Levels of torch.func's transforms, outermost first, from construction to destruction. The thread must be in none.
+/// Scope in which the given levels of torch.func's transforms are entered, outermost first. The thread must be in none.
 class EnteredLevels {
  public:
   explicit EnteredLevels(const std::vector<Level>& levels);
@@ -19,25 +19,25 @@ class EnteredLevels {
   void enter(const Level& level);
   void leave();
   std::vector<Level::Kind> entered_;
-  bool dual_ = false;  // the level of forward AD is entered too
+  bool dual_ = false;  // the forward-AD level is entered too
 };
 
-/// True for a wrapper inside a transform that takes gradients or tangents. Such know their level while it lasts.
+/// True for a wrapper inside a transform of gradients or tangents, which knows its level while the level exists.
 bool tracks_gradients(const at::Tensor& tensor);
 int32_t level_of(const at::Tensor& tensor);
 /// The tensor that a wrapper wraps; undefined for others.
 at::Tensor unwrap(const at::Tensor& tensor);
-/// The tensor with the memory.
+/// The innermost tensor, which owns the memory.
 at::Tensor innermost(const at::Tensor& tensor);
-/// Null if it has none.
+/// The tensor's storage; null if it has none.
 inline const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
-/// True if a tensor can be wrapped as the record says inside these.
+/// True if a tensor can be wrapped as described by the record, inside these levels.
 bool can_wrap(const Record& record, const std::vector<Level>& levels);
-/// The tensor wrapped as the record says.
+/// Wraps the tensor as described by the record.
 at::Tensor wrapped(const at::Tensor& innermost, const Record& record);
-/// So many levels down `outer` wraps the very tensor; 0 if it is that, -1 if it does not.
+/// The depth at which `outer` wraps the tensor; 0 if it is the tensor itself, -1 if it does not.
 int depth_in(const at::Tensor& tensor, const at::Tensor& outer);
 
 }  // namespace gramme::meta

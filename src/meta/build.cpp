@@ -1,3 +1,4 @@
+// Recursion over the argument tree.
 #include "meta/build.h"
 
 #include "meta/silence.h"

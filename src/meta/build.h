@@ -1,4 +1,4 @@
-// The arguments of a call as Python objects, its leaves given by somebody.
+// Builds the arguments of a call as Python objects, with leaves supplied by a callback.
 #pragma once
 #include <functional>
 
@@ -9,12 +9,12 @@ namespace gramme::meta {
 
 class Builder {
  public:
-  /// Gives the object of a Tensor or a Number.
+  /// Returns the object for a Tensor or Number leaf.
   using Leaf = std::function<Owned<>(const Argument&)>;
   explicit Builder(Leaf leaf) : leaf_(std::move(leaf)) {}
 
   Owned<> args(const Call& call) const { return tuple_of(call.args, call.arg_count); }
-  /// Null if there are none.
+  /// The keyword arguments as a dict; null if there are none.
   Owned<> kwargs(const Call& call) const;
 
  private:
@@ -25,7 +25,7 @@ class Builder {
   Leaf leaf_;
 };
 
-/// Makes the call, unheard (silence.h). A new reference, or null with the error set.
+/// Makes the call with warnings and logs suppressed (silence.h). A new reference, or null with the error set.
 PyObject* run_silently(const Call& call, PyObject* args, PyObject* kwargs);
 
 }  // namespace gramme::meta

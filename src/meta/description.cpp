@@ -1,3 +1,4 @@
+// Matches result tensors with operands by identity and storage, across wrappers and transform levels.
 #include "meta/description.h"
 
 #include <algorithm>
@@ -40,7 +41,8 @@ bool is_constant(PyObject* value) {
   return false;
 }
 
-/// FakeTensorMode makes plain tensors of quantized dtypes, whose scales nobody knows.
+/// True for tensors with state that a record cannot describe: FakeTensorMode makes plain tensors of quantized dtypes,
+/// whose scales are unknown.
 bool says_more_than_a_record(const at::Tensor& tensor) {
   return c10::isQIntType(tensor.scalar_type()) || tensor.is_quantized() || tensor.is_nested() ||
          tensor._is_zerotensor();
@@ -50,7 +52,7 @@ bool level_of_left(const Record& record) {
   return record.inner && (record.level == kNoLevel || level_of_left(*record.inner));
 }
 
-/// Finds what a wrapped result shares with what the input is or wraps.
+/// Finds the sharing between a wrapped result and an input, or what that wraps.
 void find_wrapped(const at::Tensor& tensor, const FakeInput& input, Result& result) {
   int at = 1;
   for (at::Tensor inner = unwrap(tensor); inner.defined() && result.wraps_leaf < 0; inner = unwrap(inner), ++at) {
@@ -159,7 +161,7 @@ Result::Part Description::find_part(const c10::TensorImpl* tensor) const {
   return {};
 }
 
-/// Whoever writes to a wrapper, or to an inner tensor that is an operand, is known to write to both.
+/// Finds sharing between a wrapper and operands that are its inner tensors: a write to one counts for both.
 void Description::find_shared(const Parts& parts, Result& result) const {
   std::vector<const c10::StorageImpl*> unexplained = parts.storages;
   for (const FakeInput& input : inputs_) {
@@ -174,7 +176,8 @@ void Description::find_shared(const Parts& parts, Result& result) const {
   }
 }
 
-/// An outer tensor may be a view of an operand to autograd; inner ones share memory with operands as the class likes.
+/// Describes a wrapper. It may be an autograd view of an operand, and its inner tensors may share memory with operands
+/// in any way.
 bool Description::describe_wrapper(PyObject* value, Result& result) {
   const at::Tensor& tensor = aten::tensor_of(value);
   if (tensor.layout() != c10::kStrided || !tensor.unsafeGetTensorImpl()->is_python_dispatch()) {

@@ -1,4 +1,4 @@
-// What a call on fakes returned, described. Only meta's own sources include this.
+// Describes what a call on fakes returned. Only meta's own sources include this.
 #pragma once
 
 #include <string>
@@ -12,36 +12,36 @@
 
 namespace gramme::meta {
 
-/// One distinct tensor of the call.
+/// A distinct tensor among the call's leaves.
 struct FakeInput {
   const graph::Node* node;
-  int leaf;  // its first place among the tensor leaves
+  int leaf;  // its first index among the tensor leaves
   const Record* record;
   Owned<> fake;
-  const Record* before = nullptr;  // what is read of the fake while nothing has happened, where sizes vary
+  const Record* before = nullptr;  // the fake's record before the call, if sizes vary
   int64_t version = 0;
   const c10::StorageImpl* storage;
-  Parts parts = {};  // of a wrapper
+  Parts parts = {};  // a wrapper's inner tensors
 
   bool shares(const c10::StorageImpl* other) const;
   const at::Tensor& tensor() const { return aten::tensor_of(fake.get()); }
   at::Tensor physical() const { return innermost(tensor()); }
 };
 
-/// torch.Tensor or Parameter.
+/// The type that the fake stands for: torch.Tensor or Parameter.
 PyTypeObject* type_of_fake(PyObject* fake);
 
 class Description {
  public:
-  /// `environment` is null where sizes are numbers; `has_number`: the call takes some, and any it returns may be
-  /// another.
+  /// `environment` is null if all sizes are numbers. `has_number`: the call takes varying numbers, so returned ones may
+  /// vary.
   Description(const std::vector<FakeInput>& inputs, Environment* environment, bool has_number)
       : inputs_(inputs), environment_(environment), has_number_(has_number) {}
 
-  /// False if the value cannot be described.
+  /// Describes the value; false if it cannot be described.
   bool describe(PyObject* value, Result& result);
 
-  std::string message;  // why it cannot
+  std::string message;  // why it cannot be described
 
  private:
   bool describe_sequence(PyObject* value, Result& result);

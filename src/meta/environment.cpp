@@ -1,3 +1,4 @@
+// Translation between gramme's expressions and the sympy expressions of a ShapeEnv.
 #include "meta/environment.h"
 
 #include "aten/python.h"
@@ -57,7 +58,7 @@ Expr Environment::convert(PyObject* sympy) {
   throw Inexpressible(PyUnicode_AsUTF8(text.get()));
 }
 
-/// As it was computed: symbols that were found equal later are so by a guard.
+/// Reads the expression as it was computed; equalities found later become guards instead.
 Expr Environment::read(PyObject* symbolic) {
   Owned<> node = take(PyObject_GetAttrString(symbolic, "node"));
   return convert(take(PyObject_GetAttrString(node.get(), of_torch::text(of_torch::NodeExpression))).get());

@@ -1,3 +1,4 @@
+// Runs calls for real on small tensors of zeros, and classifies dtypes of arguments.
 #include "meta/failing.h"
 
 #include <ATen/ATen.h>
@@ -48,7 +49,7 @@ at::Tensor zeros(const Record& record) {
   return tensor;
 }
 
-/// Where the stream of torch's own generator stands, put back at the end of the scope.
+/// Scope that restores the state of torch's default generator.
 class KeptStream {
  public:
   KeptStream() : generator_(at::detail::getDefaultCPUGenerator()), state_(generator_.get_state()) {}
@@ -67,7 +68,7 @@ bool is_own_exception(PyObject* raised) {
 
 class Try {
  public:
-  /// False if some tensor cannot be made.
+  /// Makes the tensors; false if one cannot be made.
   bool prepare(const Call& call) {
     size_t bytes = 0;
     bool fit = true;
@@ -113,7 +114,7 @@ Category category_of(const Record& record) {
   return record.dtype == static_cast<int8_t>(at::kBool) ? Category::Bool : Category::Integer;
 }
 
-/// What the tensors and numbers of a call are.
+/// The dtype categories of a call's tensors and numbers.
 struct Categories {
   Category highest = Category::Bool;
   int count = 0;
@@ -138,7 +139,7 @@ struct Categories {
   }
 };
 
-/// What the arguments of a call, added one by one, come to.
+/// Accumulates all arguments of a call.
 template <class Sum>
 Sum sum_of(const Call& call) {
   Sum sum;
@@ -153,7 +154,7 @@ Tried try_on_zeros(const Call& call) {
   try {
     Try attempt;
     return attempt.prepare(call) ? attempt.run(call) : Tried::Unknown;
-  } catch (const std::exception&) {  // c10's, of a record that cannot be made
+  } catch (const std::exception&) {  // from c10, for a record that cannot be made
     PyErr_Clear();
     return Tried::Unknown;
   }
@@ -178,11 +179,11 @@ bool is_plain_float(int8_t dtype) {
   return dtype == static_cast<int8_t>(at::kFloat) || dtype == static_cast<int8_t>(at::kDouble);
 }
 
-/// The types of a call's tensors, and others among its arguments.
+/// The dtypes of a call's tensors and other arguments.
 struct Types {
   int8_t first = -1;
   int tensors = 0;
-  bool odd = false;  // other than plain floats of one type, or a tensor without elements
+  bool odd = false;  // not only plain floats of one type, or an empty tensor
 
   void add(const Argument& argument) {
     if (argument.kind == Argument::Tensor) return add(*physical(argument.record));
@@ -199,7 +200,7 @@ struct Types {
   }
 };
 
-/// True if it takes a mask, which has to be of bools.
+/// True if the call takes a mask, which must be of bools.
 bool takes_mask(const Call& call) {
   Owned<> name = share(call.target);
   if (!PyUnicode_Check(name.get())) name = Owned<>::steal(PyObject_GetAttrString(call.target, "__name__"));

@@ -1,30 +1,30 @@
-// The exception of a call that fails whatever its tensors hold.
+// Finds the exception of a call that fails for any data, by running it on zeros.
 #pragma once
 #include "meta/infer.h"
 
 namespace gramme::meta {
 
-/// What the call does on zeros with the arguments' metadata.
+/// The result of running a call on zeros.
 enum class Tried : uint8_t {
   Passes,
-  Raises,   // one of Python's own exceptions, which is set, before it wrote to any of them
-  Unknown,  // also where tensors are too large to try
+  Raises,   // raised a builtin exception, which is set, before writing
+  Unknown,  // not tried, for example because tensors are too large
 };
 Tried try_on_zeros(const Call& call);
-/// The same of a call whose sizes vary, as it is now.
+/// The same for a call with varying sizes, at their present values.
 Tried try_on_zeros(const Call& call, shape::Assumptions& now);
 inline bool raises_on_zeros(const Call& call) { return try_on_zeros(call) == Tried::Raises; }
 inline bool raises_on_zeros(const Call& call, shape::Assumptions& now) {
   return try_on_zeros(call, now) == Tried::Raises;
 }
 
-/// Fakes do not ask which types kernels are written for, and whether there are elements. Certain: views, and plain
-/// floats of one type.
+/// True if kernels may refuse the dtypes, or empty tensors, which fakes do not check. Surely not for views, and for
+/// plain floats of one type.
 bool may_refuse_types(const Call& call, const Outcome& outcome);
 
-/// True if the call may write what the written tensor's type cannot hold. Operators raise then, fakes mostly do not,
-/// and a graph whose writes are made functional computes and converts. Certain: no argument is of a higher category
-/// (bool, integers, floats, complex) than what is written, nor is that the only one and cannot hold a fraction.
+/// True if the call may write values that the written tensor's dtype cannot hold. Operators then raise, fakes mostly do
+/// not, and a functionalised graph converts. Surely not if no argument is of a higher category (bool, integer, float,
+/// complex) than the written tensor, unless that is the only one and holds no fractions.
 bool may_not_fit(const Call& call, const Outcome& outcome);
 
 }  // namespace gramme::meta

@@ -1,3 +1,4 @@
+// The pool of FakeTensorModes, and construction of meta tensors with a record's geometry.
 #include "meta/fakes.h"
 
 #include <ATen/ATen.h>
@@ -33,7 +34,7 @@ std::vector<c10::SymInt> all(const std::vector<shape::SymInt>& sizes, const Fake
   return result;
 }
 
-/// The same with sizes that vary; no size is 0.
+/// The same with varying sizes, none of which is 0.
 at::Tensor symbolic_meta_tensor(const Record& record, const Fakes::Numbers& numbers) {
   const auto dtype = static_cast<at::ScalarType>(record.dtype);
   const std::vector<c10::SymInt> sizes = all(record.sizes, numbers), strides = all(record.strides, numbers);
@@ -94,7 +95,7 @@ Owned<> Fakes::fake_of(const void* tensor, const Record* record) {
   return fake;
 }
 
-/// The class may do anything to it, so each call gets one of its own.
+/// A new wrapper for each call, since its class may do anything to it.
 Owned<> Fakes::make_wrapper(const Record& record) const {
   EnteredFakes entered(mode_.get());
   Owned<> made = meta::make_wrapper(

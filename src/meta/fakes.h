@@ -14,31 +14,31 @@
 
 namespace gramme::meta {
 
-/// The record of a tensor that says its device and type differently than it is (a fake).
-/// Sizes of fakes made in an environment may be symbolic.
+/// The record of a tensor that stands for one of another device and type (a fake). Sizes of fakes made in an
+/// environment may be symbolic.
 const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyTypeObject* type,
                                Environment* environment = nullptr);
 
-/// The device that the fake stands for, or the one that a wrapper wraps.
+/// The device that a fake, or what a wrapper wraps, stands for.
 c10::Device fake_device_of(const at::Tensor& tensor);
-/// A new tensor needs gradients as the record says.
+/// Sets requires_grad of a new tensor as in the record.
 void require_gradients(const at::Tensor& tensor, const Record& record);
 
-/// A FakeTensorMode and fakes made in it. One for each fill that is under way, so threads and nested fills never share.
+/// A FakeTensorMode with fakes made in it. Each running fill has its own, so threads and nested fills never share.
 class Fakes {
  public:
   Fakes();
-  /// Gives the number that a size that varies is.
+  /// Returns the number for a varying size.
   using Numbers = std::function<c10::SymInt(shape::SymInt)>;
   Fakes(Owned<> mode, Numbers numbers) : numbers_(std::move(numbers)), mode_(std::move(mode)) {}
-  /// For calls with sizes that vary; one call each.
+  /// For one call with varying sizes.
   explicit Fakes(Environment& environment);
   PyObject* mode() const { return mode_.get(); }
   /// The n-th fake with this record (two tensors of one call need two); kept for later calls that only read it.
   Owned<> fake(const Record* record, size_t n);
-  /// The fakes of a record were written to: the next call gets fresh ones.
+  /// Call when a record's fakes were written: the next call gets new ones.
   void forget(const Record* record) { known_.erase(record); }
-  /// The fake of one tensor, which knows what was found of its data (a fake's memo of nonzero()).
+  /// The fake of one particular tensor, which keeps facts about its data (a fake's memo of nonzero()).
   Owned<> fake_of(const void* tensor, const Record* record);
   void forget_all() { of_tensors_.clear(); }
 
@@ -52,7 +52,7 @@ class Fakes {
   std::unordered_map<const void*, std::pair<const Record*, Owned<>>> of_tensors_;
 };
 
-/// The mode entered, torch functions of subclasses off: a fake passes for a plain tensor.
+/// Scope with the mode entered and __torch_function__ off, so that fakes pass for plain tensors.
 class EnteredFakes {
  public:
   explicit EnteredFakes(PyObject* mode);
@@ -77,7 +77,7 @@ class BorrowedFakes {
   Fakes* fakes_;
 };
 
-/// The thread's modes while calls run on fakes in other ones; put back at the end of the scope.
+/// Scope that restores the thread's modes after calls on fakes in other modes.
 class KeptModes {
  public:
   KeptModes() { modes_.save(); }

@@ -1,3 +1,5 @@
+// One Fill object per call: makes fakes, runs the call under watch, describes results and writes, and classifies
+// failures.
 #include "meta/fill.h"
 
 #include <c10/core/GradMode.h>
@@ -26,7 +28,7 @@ namespace {
 
 int64_t version_of(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
 
-/// The mode entered, grad mode put back at the end.
+/// Scope with the mode entered; restores grad mode.
 class Entered {
  public:
   explicit Entered(PyObject* mode) : fakes_(mode) {}
@@ -36,7 +38,7 @@ class Entered {
   EnteredFakes fakes_;
 };
 
-/// The environment entered, if there is one.
+/// Scope with the environment entered, if there is one.
 class Inside {
  public:
   explicit Inside(Environment* environment) : environment_(environment) {
@@ -68,7 +70,7 @@ class Fill {
 
   const std::string& undecided() const { return undecided_; }
 
-  /// On objects from before.
+  /// For a call on existing objects.
   Fill(const Call& call, const std::function<Owned<>(const Argument&)>& object) : call_(call), object_(&object) {}
 
   Filled run() {
@@ -80,7 +82,7 @@ class Fill {
  private:
   Filled filled_in() {
     const SignalsHeld held;
-    WithoutCollection no_finalizers;  // what they run would be computed on fakes
+    WithoutCollection no_finalizers;  // their operators would run on fakes
     try {
       take_inputs();
       if (outcome_.message.empty()) return run_on_fakes();
@@ -92,7 +94,7 @@ class Fill {
       return filled;
     } catch (const Inexpressible& error) {
       return {inexpressible(error.what())};
-    } catch (const std::exception& error) {  // c10's, of a record that cannot be faked
+    } catch (const std::exception& error) {  // from c10, for a record that cannot be faked
       outcome_.message = error.what();
     }
     return unsupported();
@@ -139,10 +141,10 @@ class Fill {
       outcome_.runs_python = watch.runs_python;
       asks_program_ = watch.asks_program || wraps_;
       outcome_.warns = silence.warned || watch.warns;
-      outcome_.may_raise = watch.may_raise || outcome_.warns;  // a warning can be made an error
+      outcome_.may_raise = watch.may_raise || outcome_.warns;  // filters may turn a warning into an error
       outcome_.opaque = watch.opaque;
       written_ = std::move(watch.written);
-      if (value && !levels_.empty()) tell(value.get());  // wrappers know their levels while these last
+      if (value && !levels_.empty()) tell(value.get());  // wrappers know their levels only while these exist
     }
     if (!value) return failed();
     if (levels_.empty()) tell(value.get());
@@ -152,7 +154,7 @@ class Fill {
     return {std::move(outcome_), object_ ? std::move(value) : Owned<>()};
   }
 
-  /// In the levels that they belong to.
+  /// Wraps the inputs in their levels.
   void wrap_inputs() {
     for (FakeInput& input : inputs_)
       if (input.record->inner) input.fake = aten::object_of(wrapped(input.tensor(), *input.record));
@@ -200,7 +202,7 @@ class Fill {
     inputs_.push_back(std::move(input));
   }
 
-  /// False where the class does not make again what it said it is made of.
+  /// Finds a wrapper's inner tensors; false if the class does not rebuild the same wrapper from them.
   bool take_apart(FakeInput& input) {
     wraps_ = true;
     input.parts = parts_of(input.fake.get());
@@ -209,7 +211,7 @@ class Fill {
     return false;
   }
 
-  /// True if the class gave it other inner tensors.
+  /// True if the class replaced inner tensors.
   static bool is_remade(const FakeInput& input) {
     return input.record->context && parts_of(input.fake.get()).tensors != input.parts.tensors;
   }
@@ -257,7 +259,7 @@ class Fill {
     return {std::move(outcome_)};
   }
 
-  /// The fakes' own limits: with data the call may well succeed.
+  /// True for exceptions about limits of fakes: with real data the call may succeed.
   static bool is_limit_of_fakes(PyObject* type) {
     PyObject* const operator_ = of_torch::object(of_torch::UnsupportedOperatorException);
     PyObject* const fake = of_torch::object(of_torch::UnsupportedFakeTensorException);
@@ -305,7 +307,7 @@ class Fill {
     return record_of_tensor(tensor, fake_device_of(tensor), input.record->type, environment_);
   }
 
-  /// Notes the guards of a call that raises.
+  /// Adds the guards under which the call raises.
   void note_guards(Outcome& outcome) {
     try {
       if (environment_) outcome.guards = environment_->guards();
@@ -317,19 +319,19 @@ class Fill {
   const Call& call_;
   const std::vector<Level> levels_;
   shape::Assumptions* assumptions_ = nullptr;
-  const std::function<Owned<>(const Argument&)>* object_ = nullptr;  // where objects from before are called on
+  const std::function<Owned<>(const Argument&)>* object_ = nullptr;  // set for calls on existing objects
   BorrowedFakes static_fakes_;
   std::optional<Environment> own_environment_;
   std::optional<Fakes> own_fakes_;
-  Environment* environment_ = nullptr;  // where sizes or numbers are expressions
+  Environment* environment_ = nullptr;  // set if sizes or numbers are expressions
   Fakes* fakes_ = &*static_fakes_;
-  bool lasting_ = false;  // the environment and the fakes stay
+  bool lasting_ = false;  // the environment and the fakes outlive the call
   std::string undecided_;
   std::vector<FakeInput> inputs_;
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
   bool has_number_ = false, described_ = false, asks_program_ = false;
-  bool wraps_ = false;  // an operand is of a class whose __torch_dispatch__ runs
+  bool wraps_ = false;  // an operand's class has a __torch_dispatch__ that runs
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Runs a call on fake tensors and describes what it did. Only meta's own sources include this.
+// Runs a call on fake tensors, and describes its results and writes. Only meta's own sources include this.
 #pragma once
 #include <functional>
 
@@ -11,19 +11,19 @@ class Fakes;
 
 struct Filled {
   Outcome outcome;
-  Owned<> value;  // of a call on live objects
-  // False: what the program's Python said may be another thing the next time, and an error may not come again (memory,
+  Owned<> value;  // result of a call on live objects
+  // False if another such call may differ: the program's Python was asked, or an error may not recur (memory,
   // recursion, a warning turned into an error).
   bool lasting = true;
 };
 
-/// Throws PythonError for what interrupts the program.
+/// Throws PythonError for interrupts.
 Filled fill(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions);
-/// The same in an environment and on fakes that stay. `undecided` is what the call asked of a number that comes out of
-/// data, if that made it fail.
+/// The same in an environment and on fakes that outlive the call. `undecided` is the question about a data-dependent
+/// number that made the call fail, if any.
 Filled fill(const Call& call, Environment& environment, Fakes& fakes, shape::Assumptions& assumptions,
             std::string& undecided);
-/// On objects from before, under the mode of their fakes, which is entered. What is written is not told.
+/// The same on existing objects, under the mode of their fakes, which is entered. Writes are not described.
 Filled fill_live(const Call& call, const std::function<Owned<>(const Argument&)>& object);
 
 }  // namespace gramme::meta

@@ -1,3 +1,4 @@
+// A table from shape operations to objects of the modules operator and torch.
 #include "meta/functions.h"
 
 #include <array>

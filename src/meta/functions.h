@@ -1,4 +1,4 @@
-// What computes the operations of expressions in Python: in graphs, and where symbols of a ShapeEnv stand for ours.
+// The Python function for each operation of expressions: for graphs, and for computing on a ShapeEnv's symbols.
 #pragma once
 #include <Python.h>
 
@@ -7,8 +7,8 @@
 namespace gramme::meta {
 
 struct NumberFunction {
-  PyObject* function = nullptr;  // borrowed, for good
-  PyTypeObject* type = nullptr;  // of what it gives
+  PyObject* function = nullptr;  // borrowed; lives as long as the process
+  PyTypeObject* type = nullptr;  // type of its result
 };
 
 NumberFunction function_for(shape::Operation operation);

@@ -1,3 +1,4 @@
+// Decisions by present sizes, memory layouts, and TensorIterator's rules for broadcasting and result strides.
 #include "meta/geometry.h"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ Geometry contiguous(Extents sizes) {
 
 namespace {
 
-/// Requires that the strides are these; false, and nothing is required, if now they are not.
+/// Requires these strides. Returns false, and requires nothing, if the present strides differ.
 bool has_strides(const Geometry& g, const Extents& strides, Decisions& decide) {
   for (size_t d = 0; d < g.dim(); ++d)
     if (decide.value(g.strides[d]) != decide.value(strides[d])) return false;
@@ -78,7 +79,7 @@ bool has_strides(const Geometry& g, const Extents& strides, Decisions& decide) {
   return true;
 }
 
-using Order = std::vector<size_t>;  // of dimensions, innermost first
+using Order = std::vector<size_t>;  // dimensions, innermost first
 
 Order standard_order(size_t dim) {
   Order order(dim);
@@ -86,10 +87,10 @@ Order standard_order(size_t dim) {
   return order;
 }
 
-/// For four dimensions, or five.
+/// Channels-last order for four or five dimensions.
 Order channels_last_order(size_t dim) { return dim == 4 ? Order{1, 3, 2, 0} : Order{1, 4, 3, 2, 0}; }
 
-/// True if the strides are those of a tensor whose dimensions follow each other so, but for sizes of one.
+/// True if the strides are dense in this order of dimensions, ignoring dimensions of size one.
 bool follows(const Geometry& g, const Order& order, Decisions& decide) {
   Expr stride = number(1);
   for (size_t d : order) {
@@ -110,7 +111,7 @@ bool is_channels_last(const Geometry& g, Decisions& decide) {
   return (g.dim() == 4 || g.dim() == 5) && follows(g, channels_last_order(g.dim()), decide);
 }
 
-/// Dimensions by what their strides are now, smallest first; of equal strides those of size one first.
+/// The dimensions by present strides, smallest first; of equal strides those of size one first.
 Order innermost_first(const Geometry& g, Decisions& decide) {
   Order order = standard_order(g.dim());
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -185,7 +186,7 @@ Extents broadcast(const Extents& a, const Extents& b, Decisions& decide) {
 
 namespace {
 
-/// The strides of an operand among operands of these sizes: zero where it is repeated.
+/// The strides of an operand broadcast to these sizes: zero where it is repeated.
 Extents strides_among(const Geometry& operand, const Extents& sizes, Decisions& decide) {
   const size_t more = sizes.size() - operand.dim();
   Extents strides(sizes.size(), number(0));
@@ -200,7 +201,7 @@ Extents strides_among(const Geometry& operand, const Extents& sizes, Decisions& 
 /// TensorIterator's order of dimensions.
 class Reordering {
  public:
-  /// `no_ties`: operands in another order of equal strides may be what it never comes to reorder.
+  /// `no_ties`: throws NoRule for equal strides, whose order may depend on operands that are not considered.
   Reordering(const Extents& sizes, const std::vector<Extents>& strides, bool no_ties, Decisions& decide)
       : sizes_(sizes), strides_(strides), no_ties_(no_ties), decide_(decide) {}
 
@@ -285,7 +286,7 @@ Geometry pointwise(const std::vector<Geometry>& operands, bool mixed, Decisions&
   return in_order(sizes, Reordering(sizes, strides, same, decide).found());
 }
 
-/// at::infer_dense_strides where they are not dense.
+/// Uses at::infer_dense_strides for tensors that are not dense.
 Geometry like(const Geometry& g, Decisions& decide) {
   Geometry made = g;
   made.offset = number(0);

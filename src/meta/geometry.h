@@ -1,5 +1,5 @@
-// Sizes and strides of results as PyTorch computes them, over expressions: each decision that it takes by a size is
-// taken by what the size is now, and kept as a guard. Only meta's own sources include this.
+// PyTorch's algorithms for sizes and strides of results, over expressions. Each decision by a size uses its present
+// value and becomes a guard. Only meta's own sources include this.
 #pragma once
 #include <optional>
 #include <vector>
@@ -10,10 +10,10 @@ namespace gramme::meta {
 
 using shape::Expr;
 
-/// A rule does not know the answer.
+/// Thrown by a rule that does not know the answer.
 struct NoRule {};
 
-// ---- arithmetic; throws NoRule where there is no form
+// ---- arithmetic; throws NoRule if a result has no form
 
 inline Expr known(Expr e) {
   if (!e) throw NoRule();
@@ -38,19 +38,19 @@ struct Geometry {
 
 class Decisions {
  public:
-  /// Decides for a call whose symbols have these values.
+  /// Decides by these values of the call's symbols.
   explicit Decisions(shape::Assumptions& now);
 
   int64_t value(Expr e);
-  /// True if the condition is true. Whichever it is now stays so.
+  /// The condition's present truth, which becomes a guard.
   bool holds(Expr condition);
   bool equal(Expr a, Expr b) { return a == b || holds(shape::equal(a, b)); }
   bool is_one(Expr e) { return equal(e, number(1)); }
   bool less(Expr a, Expr b) { return holds(shape::less(a, b)); }
-  /// The call is another one, an error perhaps, where it is false.
+  /// Adds a condition without which the call would be a different one, perhaps an error.
   void require(Expr condition);
   void require_equal(Expr a, Expr b);
-  /// Sizes are one at least: what PyTorch does with empty tensors no rule knows.
+  /// Requires that all sizes are at least one, since rules do not cover empty tensors.
   void require_elements(const Extents& sizes);
 
   const std::vector<Expr>& guards() const { return guards_; }
@@ -68,15 +68,16 @@ class Decisions {
 Extents standard_strides(const Extents& sizes);
 /// A new tensor, contiguous.
 Geometry contiguous(Extents sizes);
-/// True if its strides are those of a new tensor, also where a size is one. True is sure and a guard; false is neither.
+/// True if the strides equal a new tensor's, including dimensions of size one. True becomes a guard; false is neither
+/// certain nor a guard.
 bool is_standard(const Geometry& g, Decisions& decide);
-/// True if its elements are dense in memory, in some order of the dimensions. As above.
+/// True if the elements are dense in some order of dimensions; as above.
 bool is_dense(const Geometry& g, Decisions& decide);
-/// What PyTorch calls contiguous.
+/// True if PyTorch considers it contiguous; as above.
 bool is_contiguous(const Geometry& g, Decisions& decide);
-/// That it is not, of any sizes: one guard for all ways in which it may not be. Null if it has no form.
+/// The condition that it is not contiguous, as one guard for all ways; null if it has no form.
 Expr is_not_contiguous(const Geometry& g);
-/// True if channels-last is what PyTorch would make of it.
+/// True if PyTorch's suggested memory format is channels-last.
 bool suggests_channels_last(const Geometry& g, Decisions& decide);
 /// A new tensor in the same order of dimensions (torch.preserve_format).
 Geometry like(const Geometry& g, Decisions& decide);
@@ -84,12 +85,12 @@ Geometry like(const Geometry& g, Decisions& decide);
 // ---- operators
 
 Extents broadcast(const Extents& a, const Extents& b, Decisions& decide);
-/// What TensorIterator makes of the operands. `mixed`: there are Python numbers besides.
+/// The result of TensorIterator for these operands. `mixed`: there are also Python numbers.
 Geometry pointwise(const std::vector<Geometry>& operands, bool mixed, Decisions& decide);
 Geometry expanded(const Geometry& g, const Extents& sizes, Decisions& decide);
-/// With what stands for -1.
+/// The sizes with -1 replaced.
 Extents inferred_sizes(const Geometry& g, Extents sizes, Decisions& decide);
-/// None if it takes a copy.
+/// The view's geometry; nullopt if it needs a copy.
 std::optional<Geometry> viewed(const Geometry& g, const Extents& sizes, Decisions& decide);
 Geometry reshaped(const Geometry& g, const Extents& sizes, Decisions& decide);
 Geometry permuted(const Geometry& g, const std::vector<size_t>& order);

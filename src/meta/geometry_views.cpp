@@ -1,4 +1,4 @@
-// Sizes and strides of views, and of what stands beside what.
+// Sizes and strides of views, concatenations and stacks.
 #include "meta/geometry.h"
 
 namespace gramme::meta {
@@ -54,7 +54,7 @@ Extents inferred_sizes(const Geometry& g, Extents sizes, Decisions& decide) {
 
 namespace {
 
-/// at::detail::computeStride. What is said of a chunk of memory is what its loops come to.
+/// at::detail::computeStride: conditions on a chunk of memory summarise the results of its loops.
 class ViewStrides {
  public:
   ViewStrides(const Geometry& g, const Extents& sizes, Decisions& decide)
@@ -83,7 +83,7 @@ class ViewStrides {
     return false;
   }
 
-  /// Dimensions of the view in one chunk of memory; false if they do not fit it.
+  /// Places dimensions of the view in one chunk of memory; false if they do not fit.
   bool place(Expr elements, Expr base, bool is_last) {
     if (!fits_now(elements)) return fits(elements);
     Expr placed = number(1);

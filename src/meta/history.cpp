@@ -1,3 +1,5 @@
+// Steps, the list of noted calls, runs stretches of them on fakes in open levels, and identifies equal histories by a
+// trie of memo keys (prefixes.h).
 #include "meta/history.h"
 
 #include <algorithm>
@@ -26,7 +28,7 @@
 namespace gramme::meta {
 namespace {
 
-/// There is no answer; the text says why.
+/// Thrown if there is no answer; the text says why.
 struct Unanswered : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -38,7 +40,7 @@ Outcome unanswered(const std::string& why) {
   return outcome;
 }
 
-/// Which item of another call's result the call takes.
+/// The index of a getitem call on another call's result.
 std::optional<uint64_t> item_of(const Call& call) {
   if (call.arg_count != 2 || call.args[0].kind != Argument::Tensor || call.args[0].record) return std::nullopt;
   return PyLong_AsSize_t(call.args[1].object);
@@ -67,11 +69,11 @@ class History::Steps {
 
  private:
   struct Step {
-    const graph::Node* node = nullptr;  // null until it is known
+    const graph::Node* node = nullptr;  // null until known
     const Call* call;
     const Record* const* record = nullptr;
-    std::unique_ptr<aten::SavedModes> state;  // in which it runs, unless in the one that was left
-    aten::GlobalState now{};                  // of that
+    std::unique_ptr<aten::SavedModes> state;  // thread state for it; null: that left by the step before
+    aten::GlobalState now{};                  // that state as a value
   };
   Owned<> object(const Argument& argument);
   Owned<> outside(const Argument& argument);
@@ -93,14 +95,14 @@ class History::Steps {
 
   shape::Assumptions& assumptions_;
   std::vector<Step> steps_;
-  size_t made_ = 0;  // so many of them
+  size_t made_ = 0;  // number of steps made
   std::unordered_map<const graph::Node*, Owned<>> values_;
   std::unordered_set<const graph::Node*> made_here_;
-  std::unordered_map<const graph::Node*, int> places_;  // as they came: by these a step is spelt
+  std::unordered_map<const graph::Node*, int> places_;  // nodes numbered in order of use, to spell steps
   std::vector<const graph::Node*> nodes_;               // by place
-  uint32_t prefix_ = 0;                                 // of the steps so far, and how many those are
+  uint32_t prefix_ = 0;                                 // number of the sequence of steps so far, and its length
   size_t spelt_ = 0;
-  Owned<> answer_;                          // of a call that is no node yet
+  Owned<> answer_;                          // result of a call that has no node yet
   std::unique_ptr<aten::SavedModes> left_;  // the state after the last step made
   std::optional<BorrowedFakes> fakes_;
   std::deque<Outcome> passing_;
@@ -130,7 +132,7 @@ const Outcome& History::Steps::infer(const Call& call, bool outside) {
   Prefixes::Known* known = Prefixes::all().find(id);
   if (known && known->outcome) return *known->outcome;
   Outcome outcome = computed();
-  known = outcome.error || !prefix_ ? nullptr : Prefixes::all().find(id);  // what fails may be for want of memory
+  known = outcome.error || !prefix_ ? nullptr : Prefixes::all().find(id);  // failures may be due to lack of memory
   if (!known || known->outcome) return passing_.emplace_back(std::move(outcome));
   known->outcome = std::make_unique<Outcome>(std::move(outcome));
   return *known->outcome;
@@ -147,7 +149,7 @@ void History::Steps::set_state(Step& step) const {
 /// Throws PythonError for what interrupts the program.
 Outcome History::Steps::computed() {
   const SignalsHeld held;
-  WithoutCollection no_finalizers;  // what they run would be computed on fakes
+  WithoutCollection no_finalizers;  // their operators would run on fakes
   Quiet quiet;
   try {
     KeptModes kept;
@@ -171,7 +173,7 @@ Outcome History::Steps::computed() {
   }
 }
 
-/// What is made in no transform, while the thread is in none.
+/// Makes tensors from outside transforms while the thread is in none.
 void History::Steps::take_outside() {
   for (size_t i = made_; i < steps_.size(); ++i)
     each_leaf(*steps_[i].call, [this](const Argument& argument) {
@@ -180,7 +182,7 @@ void History::Steps::take_outside() {
     });
 }
 
-/// All steps but the last, each stretch in its state.
+/// Runs all steps but the last, each stretch in its state.
 void History::Steps::run() {
   while (made_ + 1 < steps_.size()) {
     size_t end = made_ + 1;
@@ -222,7 +224,7 @@ Outcome History::Steps::ask(const Step& step) {
   left_->save();
   ++made_;
   if (!filled.lasting) prefix_ = 0;
-  filled.outcome.raised = false;  // which of the calls raises, and how, the program finds out
+  filled.outcome.raised = false;  // which call raises is left to the program's own run
   if (filled.outcome.error) return std::move(filled.outcome);
   note_memory(filled.outcome.result, filled.value.get());
   note_twins(filled.outcome.result, filled.value.get());
@@ -230,7 +232,7 @@ Outcome History::Steps::ask(const Step& step) {
   return std::move(filled.outcome);
 }
 
-/// What forward AD knows goes with its level, which is the process', and so cannot stay open: all is made again.
+/// Drops everything made. The forward-AD level belongs to the process and cannot stay open, so its state is lost.
 void History::Steps::forget() {
   values_.clear();
   answer_ = {};
@@ -252,7 +254,7 @@ const Record* History::Steps::now(const Record* record) const {
   });
 }
 
-/// A tensor that was made in no transform: a fake of its own, which the calls here may write to.
+/// A tensor from outside transforms: a separate fake, which steps may write.
 Owned<> History::Steps::outside(const Argument& argument) {
   const Record* record = now(argument.record);
   if (record->inner) throw Unanswered("a tensor of a transform that was left");
@@ -266,7 +268,7 @@ Owned<> History::Steps::outside(const Argument& argument) {
   return made;
 }
 
-// ---- what was said of it before
+// ---- comparing with what was inferred before
 
 void History::Steps::expect(const Step& step, PyObject* value) {
   if (!aten::is_tensor(value) || !*step.record) return;
@@ -276,7 +278,7 @@ void History::Steps::expect(const Step& step, PyObject* value) {
     throw Unanswered("an operation that is another one inside a transform");
 }
 
-/// A result may have the memory of what went in by other ways than the arguments: a tangent may be that of an input.
+/// Notes memory that a result shares with inputs other than arguments: a tangent may be an input's.
 void History::Steps::note_memory(Result& result, PyObject* value) {
   for (size_t i = 0; i < result.items.size(); ++i)
     note_memory(result.items[i], PySequence_Fast_GET_ITEM(value, static_cast<Py_ssize_t>(i)));
@@ -304,7 +306,7 @@ void History::Steps::note_twins(Result& result, PyObject* value) const {
   }
 }
 
-// ---- what is known from earlier captures
+// ---- memo of earlier captures
 
 int History::Steps::place(const graph::Node* node) {
   auto [found, added] = places_.try_emplace(node, static_cast<int>(nodes_.size()));
@@ -312,13 +314,13 @@ int History::Steps::place(const graph::Node* node) {
   return found->second;
 }
 
-/// The number of the steps so far, the last one included.
+/// The number of the sequence of steps, including the last one.
 uint32_t History::Steps::prefix() {
   if (spelt_ == 0) Prefixes::all().trim();
   if (spelt_ == 0) prefix_ = 1;
   for (; spelt_ < steps_.size() && prefix_; ++spelt_) {
     const Step& step = steps_[spelt_];
-    Key key;  // empty for an item of the result of a call
+    Key key;  // empty for an item of a call's result
     std::vector<uint64_t> words;
     if (const std::optional<uint64_t> item = item_of(*step.call))
       words.push_back(*item);

@@ -1,14 +1,14 @@
-// Questions that a call alone does not answer: what the gradient or the tangent of a tensor is depends on all that was
-// computed inside the transforms of torch.func. The calls made there are noted; the first such question runs those so
-// far on fakes, in the levels that they entered themselves, a later one those since.
+// Inference of gradients and tangents, which depend on everything computed inside torch.func's transforms. Calls made
+// there are noted. The first question about a gradient or tangent runs them on fakes, in the levels that they entered
+// themselves; a later question runs only the new ones.
 //
 //   history.begin(node, node->call, node->record);  // a transform is entered, where none is open
 //   history.add(node, node->call, node->record);    // each call inside, those that change modes too
 //   const Outcome& outcome = history.infer(call, outside);
 //   history.add(node, …);                           // the call's node
 //
-// What was inferred without the others must come out here too, or there is no answer. Outcomes are kept: the same calls
-// in the same order are not run again.
+// Results must agree with what was inferred for each call alone, or there is no answer. Outcomes are kept: the same
+// sequence of calls is not run again.
 #pragma once
 #include <memory>
 
@@ -22,13 +22,13 @@ class History {
   ~History();
   History(const History&) = delete;
 
-  /// The node's call runs in the thread's state of now. What is referred to must live as long as this.
+  /// Notes a call that runs in the present thread state. References must outlive this object.
   void begin(const graph::Node* node, const Call& call, const Record* const& record);
-  /// The node's call runs in the state that those before it left.
+  /// Notes a call that runs in the state left by earlier ones.
   void add(const graph::Node* node, const Call& call, const Record* const& record);
-  /// The call comes next. `outside`: of all transforms, so that it runs in the thread's state of now.
+  /// Infers the next call. `outside`: it is outside all transforms, so it runs in the present thread state.
   const Outcome& infer(const Call& call, bool outside);
-  /// The node with whose tensor an outcome says that its result shares storage.
+  /// The node for an outcome's Result::memory_of.
   const graph::Node* node_of(int place) const;
 
  private:

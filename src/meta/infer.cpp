@@ -1,3 +1,5 @@
+// The memo, and the ways to fill it: a rule or the pattern's outcome for varying sizes, a run on fakes, and the check
+// of one against the other.
 #include "meta/infer.h"
 
 #include <c10/core/ScalarType.h>
@@ -24,13 +26,13 @@ struct Entry {
   std::vector<uint64_t> words;
   std::vector<Owned<>> held;  // keeps the addresses in the words unique
   Outcome outcome;
-  std::unique_ptr<Entry> next;  // another key with the same hash, or the same under other guards
+  std::unique_ptr<Entry> next;  // another key with this hash, or the same key under other guards
 };
 
-/// All of it is guarded by the GIL, which is held from the look-up to the return.
+/// Guarded by the GIL, which is held from the lookup to the return.
 struct Memo {
   std::unordered_map<uint64_t, Entry> entries;  // addresses of nodes are stable
-  std::array<Outcome, 64> passing;              // outcomes that are not kept
+  std::array<Outcome, 64> passing;              // ring of outcomes that are not kept
   size_t next_passing = 0;
   InferStatistics statistics{};
 };
@@ -40,7 +42,7 @@ Memo& memo() {
   return *memo;
 }
 
-/// True if the outcome's guards hold now. A call may have several outcomes, each under guards of its own.
+/// True if the outcome's guards hold now. A call may have several outcomes under different guards.
 bool holds(const Outcome& outcome, shape::Assumptions* assumptions) {
   return std::all_of(outcome.guards.begin(), outcome.guards.end(),
                      [&](shape::Expr guard) { return assumptions->hint(guard) == 1; });
@@ -68,7 +70,7 @@ const Outcome& store(const Key& key, uint64_t hash, Outcome&& outcome) {
 
 struct Found {
   const Outcome* outcome;
-  bool lasts;  // another such call has the same
+  bool lasts;  // other calls with this key have the same outcome
 };
 
 const Outcome& pass(Outcome&& outcome) {
@@ -76,20 +78,20 @@ const Outcome& pass(Outcome&& outcome) {
   return slot = std::move(outcome);
 }
 
-/// What another such call may be told otherwise.
+/// Returns an outcome that another such call may not share, and counts that.
 const Outcome& pass_once(Outcome&& outcome) {
   ++asked_program;
   return pass(std::move(outcome));
 }
 
-/// True if there is a number, for which another may come.
+/// True if the call takes a varying number.
 bool takes_number(const Call& call) {
   bool takes = false;
   each_leaf(call, [&](const Argument& leaf) { takes |= leaf.expr != nullptr; });
   return takes;
 }
 
-/// True if there is one beside whole numbers of fewer bits. Kernels refuse what does not fit.
+/// True if a varying number meets integer tensors of fewer than 64 bits: kernels refuse numbers that do not fit.
 bool may_not_fit(const Call& call, const Result& result) {
   auto is_narrow = [](const Record* record) {
     return record && c10::isIntegralType(static_cast<c10::ScalarType>(record->dtype), true) &&
@@ -100,7 +102,7 @@ bool may_not_fit(const Call& call, const Result& result) {
   return narrow && takes_number(call);
 }
 
-/// That each symbol in it is what it is now.
+/// Adds guards that every symbol in the expression keeps its present value.
 void require_now(shape::Expr e, shape::Assumptions& assumptions, std::vector<shape::Expr>& guards) {
   for (const shape::Operand& operand : e->operands) require_now(operand.of, assumptions, guards);
   const std::optional<int64_t> now = e->kind == shape::Kind::Symbol ? assumptions.hint(e) : std::nullopt;
@@ -109,7 +111,7 @@ void require_now(shape::Expr e, shape::Assumptions& assumptions, std::vector<sha
     guards.push_back(shape::equal(e, shape::float_constant(std::bit_cast<double>(*now))));
 }
 
-/// That the sizes and numbers of the call are those of now.
+/// Guards that all sizes and numbers of the call keep their present values.
 std::vector<shape::Expr> only_now(const Call& call, shape::Assumptions& assumptions) {
   std::vector<shape::Expr> guards;
   auto note = [&](shape::SymInt number) {
@@ -129,9 +131,9 @@ std::vector<shape::Expr> only_now(const Call& call, shape::Assumptions& assumpti
 
 Found known_or_computed(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions);
 
-/// Fakes whose sizes vary are asked for what Python's decompositions do, which is not in everything what the operators
-/// do: they must give what those on numbers give. That they do not says nothing of other sizes. False if the call on
-/// numbers may have another outcome the next time.
+/// Checks an outcome for varying sizes against the call on numbers: with symbolic sizes fakes run Python
+/// decompositions, which can differ from the operators. On a disagreement the outcome is for these sizes only. False if
+/// the call on numbers may have another outcome the next time.
 bool check_on_numbers(Outcome& outcome, const Call& call, const std::vector<Level>& levels,
                       shape::Assumptions& assumptions) {
   if (outcome.inexpressible) return true;
@@ -191,7 +193,7 @@ Found known_or_computed(const Call& call, const std::vector<Level>& levels, shap
   return miss(call, levels, assumptions, key);
 }
 
-/// By what is known of the call's pattern: any program may have made it, at any sizes.
+/// The outcome from the call's pattern, which calls of any program at any sizes share.
 const Outcome& general(const Call& call, const std::vector<Level>& levels, shape::Assumptions& assumptions,
                        const Key& key) {
   Pattern pattern(call, assumptions);
@@ -201,7 +203,7 @@ const Outcome& general(const Call& call, const std::vector<Level>& levels, shape
   Outcome outcome = pattern.instantiated(*found.outcome);
   if (!key.memoizable() || !found.lasts) return pass_once(std::move(outcome));
   const uint64_t hash = key.hash();
-  const Outcome* meanwhile = look_up(key, hash, &assumptions);  // a call may be its own pattern
+  const Outcome* meanwhile = look_up(key, hash, &assumptions);  // the call may equal its pattern
   return meanwhile ? *meanwhile : store(key, hash, std::move(outcome));
 }
 
@@ -214,7 +216,7 @@ const Outcome& infer(const Call& call, const std::vector<Level>& levels, shape::
     ++memo().statistics.hits;
     return *known;
   }
-  Key key = *scratch;  // what computes the outcome may come back here
+  Key key = *scratch;  // copied, since computing the outcome may reenter infer()
   return takes_expressions(call) ? general(call, levels, *assumptions, key) : *miss(call, levels, nullptr, key).outcome;
 }
 

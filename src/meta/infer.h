@@ -1,14 +1,14 @@
-// What a call would return, without its data: a memo in front of FakeTensorMode.
+// Infers what a call would return, without data: a memo in front of FakeTensorMode.
 //
 //   const Outcome& outcome = infer(call);
 //   if (outcome.error) …   // the call raises, or its result depends on data
 //
 // The memo's key is (target, argument tree with record ids, scalars, aliasing among the tensors, grad and inference
-// mode, autocast, default dtype and device, deterministic flags). Values of Python scalars leave the key in places of a
-// table where they cannot matter to it (add, mul, sub, div, … : their type always stays). Outcomes live as long as the
-// process. Only PyTorch's own functions and operators have any: the program's Python is asked anew each time.
+// mode, autocast, default dtype and device, deterministic flags). For some arguments (operands of add, mul, sub, div …)
+// only the type of a Python scalar is in the key, because its value does not matter. Outcomes live as long as the
+// process. Only PyTorch's own functions and operators are kept: the program's Python is asked each time.
 //
-// An Outcome was inferred with one value for each Number of the call; on which of them it depends, numbers.h says.
+// An Outcome was inferred with one value for each Number of the call; numbers.h tells which values it depends on.
 #pragma once
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@
 
 namespace gramme::meta {
 
-/// One result, a tree like the Python value the call returns.
+/// A call's result: a tree like the Python value.
 struct Result {
   enum Kind : uint8_t {
     Tensor,    // record
@@ -30,35 +30,36 @@ struct Result {
   Kind kind = Constant;
   const Record* record = nullptr;
   Owned<> object;
-  shape::Expr expr = nullptr;  // of a Number that is one over the symbols of the call
-  int same_as = -1;            // Tensor: it is the n-th tensor leaf of the call itself (x.add_(1), x.contiguous())
-  int unwrapped = 0;           // … or the tensor that the leaf wraps so many levels down
-  int view_of = -1;            // Tensor: it shares storage with the n-th tensor leaf
-  bool differentiable_view = false;  // to autograd too, unlike what detach() gives
-  int twin = -1;                     // an item: it is the very tensor that the n-th item is
-  int memory_of = -1;                // it shares storage with another tensor that the history knows
-  bool shared = false;               // it shares storage with more than `view_of` says
-  // Tensor that wraps others: so many levels down it wraps what the n-th leaf is, or wraps so many levels down itself.
+  shape::Expr expr = nullptr;        // Number: its expression over the call's symbols
+  int same_as = -1;                  // Tensor: the n-th tensor leaf itself (x.add_(1), x.contiguous())
+  int unwrapped = 0;                 // … or what that leaf wraps this many levels down
+  int view_of = -1;                  // Tensor: shares storage with the n-th tensor leaf
+  bool differentiable_view = false;  // also a view to autograd, unlike the result of detach()
+  int twin = -1;                     // an item: the same tensor as the n-th item
+  int memory_of = -1;                // shares storage with a tensor of the history
+  bool shared = false;               // shares storage with more than `view_of`
+  // Tensor inside transforms: `wraps_at` levels down it wraps the n-th leaf, or what that leaf wraps `wraps_unwrapped`
+  // levels down.
   int wraps_leaf = -1, wraps_at = 0, wraps_unwrapped = 0;
-  // Tensor: it is the inner tensor of that place, of the wrapper that the n-th leaf is; place -1 is the leaf itself.
+  // Tensor: the inner tensor `place` of the wrapper that is the n-th leaf; -1 is the leaf itself.
   struct Part {
     int leaf = -1, place = -1;
   };
   Part part;
-  std::vector<Part> parts;  // a wrapper: what its inner tensors are, and `object` is it, of fakes
+  std::vector<Part> parts;  // a wrapper: its inner tensors; `object` is the wrapper of fakes
   std::vector<Result> items;
 };
 
-/// One transform of torch.func around a call.
+/// A transform of torch.func around a call.
 struct Level {
   enum Kind : uint8_t { Vmap, Grad, Jvp } kind;
   int64_t size;     // Vmap
   char randomness;  // Vmap: first letter of error, same, different
-  bool enabled;     // Grad, Jvp: the mode that records gradients, or tangents, was on where it was entered
+  bool enabled;     // Grad, Jvp: gradients (tangents) were recorded when it was entered
 };
 
 struct Mutation {
-  int leaf;              // n-th tensor leaf of the call that was written
+  int leaf;              // the n-th tensor leaf, which was written
   const Record* record;  // its metadata afterwards
 };
 
@@ -67,24 +68,24 @@ struct Outcome {
   std::vector<Mutation> mutations;
   bool random = false;          // draws from a generator (dropout, rand, …)
   bool data_dependent = false;  // error because the result depends on data
-  bool may_raise = false;       // is not known not to raise, whatever the data (targets.def)
-  bool opaque = false;          // no schema says what it writes: all its tensors, perhaps
-  bool runs_python = false;     // reaches an operator with a kernel in Python, which may look at what a program holds
-  bool warns = false;           // a warning names the line that runs, and comes as often as it runs
+  bool may_raise = false;       // may raise for some data (torch_targets.def lists those that cannot)
+  bool opaque = false;          // no schema: perhaps writes all its tensors
+  bool runs_python = false;     // reaches a Python kernel, which may look at the program's objects
+  bool warns = false;           // warns at each run, naming the program's line
   bool error = false;
-  bool inexpressible = false;  // error because what it does with sizes that vary has no form: they must be numbers
-  bool raised = false;         // error that the call itself raises, with data too (wrong shapes, wrong arguments)
-  mutable bool tried = false;  // on zeros, and it passes: see try_on_zeros
-  uint16_t operators = 0;      // that the call asks the dispatcher for; what those call in their turn is not counted
-  std::string message;         // type and text of the error
-  std::vector<shape::Expr> guards;  // where sizes vary: it holds if all of these are true
+  bool inexpressible = false;       // error: its sizes have no form as expressions, so they must be numbers
+  bool raised = false;              // error that the real call raises too (wrong shapes, wrong arguments)
+  mutable bool tried = false;       // passed try_on_zeros()
+  uint16_t operators = 0;           // operators dispatched directly by the call
+  std::string message;              // type and text of the error
+  std::vector<shape::Expr> guards;  // for varying sizes: the outcome holds if these are true
 };
 
-/// Runs no user code but the torch function itself, on fakes; the thread's own modes and state are as before
-/// afterwards. The levels of torch.func's transforms, outermost first, are entered for the call only.
+/// Runs no user code except the torch function itself, on fakes, and restores the thread's modes and state. Levels of
+/// torch.func's transforms, outermost first, are entered for the call only.
 ///
-/// If some sizes or numbers of the call are expressions, `assumptions` gives their present values, by which the outcome
-/// is chosen; its guards are for the caller to learn.
+/// If sizes or numbers of the call are expressions, `assumptions` has their present values, by which the outcome is
+/// chosen. The caller must learn the outcome's guards.
 const Outcome& infer(const Call& call, const std::vector<Level>& levels = {},
                      shape::Assumptions* assumptions = nullptr);
 

@@ -1,3 +1,4 @@
+// Corner arithmetic, with care for infinities and NaN.
 #include "meta/interval.h"
 
 #include <initializer_list>
@@ -6,7 +7,7 @@ namespace gramme::meta {
 
 namespace {
 
-/// Between the least and the greatest; unknown if one is not finite.
+/// The interval spanned by the corners; unknown if one is not finite.
 Interval spanned(std::initializer_list<double> corners, bool special = false) {
   Interval result{HUGE_VAL, -HUGE_VAL, special};
   for (double corner : corners) {
@@ -44,7 +45,7 @@ Interval product(Interval a, Interval b) {
 Interval quotient(Interval a, Interval b) {
   if (b.holds(0)) return {};
   Interval result = spanned({a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high}, a.special || b.special);
-  if (b.special) result = {std::min(result.low, 0.0), std::max(result.high, 0.0), true};  // by an infinity
+  if (b.special) result = {std::min(result.low, 0.0), std::max(result.high, 0.0), true};  // division by an infinity
   return result;
 }
 
@@ -61,7 +62,7 @@ Interval power(Interval base, Interval exponent) {
 
 Interval negative(Interval a) { return {-a.high, -a.low, a.special}; }
 
-/// Where one may be an infinity or a NaN the result may be the other one, whichever is greater.
+/// If one operand may be infinite or NaN, the result may be either operand.
 Interval maximum(Interval a, Interval b) {
   if (!a.bounded() || !b.bounded()) return {};
   const double low = !a.special && !b.special ? std::max(a.low, b.low)

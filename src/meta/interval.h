@@ -1,7 +1,7 @@
-// Interval arithmetic on floats: bounds of a Python number that is known only when the graph runs.
+// Interval arithmetic on floats, for bounds of Python numbers known only when the graph runs.
 //
-// Rounding is monotone, so the bounds of a sum, a product or a quotient are those of its corners. The C library's pow
-// is not: its bounds are moved outward.
+// Rounding is monotone, so sums, products and quotients of the bounds are bounds of the results. The C library's pow is
+// not monotone, so its bounds are widened.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -9,23 +9,23 @@
 namespace gramme::meta {
 
 struct Interval {
-  double low = -HUGE_VAL, high = HUGE_VAL;  // a known one is finite at both ends
-  bool special = false;                     // or the number may be an infinity or a NaN
+  double low = -HUGE_VAL, high = HUGE_VAL;  // finite at both ends if known
+  bool special = false;                     // the number may also be infinite or NaN
 
   static Interval around_zero(double bound) { return {-bound, bound}; }
   bool bounded() const { return std::isfinite(low) && std::isfinite(high); }
   bool known() const { return bounded() && !special; }
   bool is_point() const { return low == high && !special; }
   bool holds(double number) const { return low <= number && number <= high; }
-  /// The bound of the magnitude.
+  /// A bound of the magnitude.
   double bound() const { return known() ? std::max(std::fabs(low), std::fabs(high)) : HUGE_VAL; }
-  /// The bound of the magnitude, if the number is finite.
+  /// A bound of the magnitude if the number is finite.
   double finite_bound() const { return bounded() ? std::max(std::fabs(low), std::fabs(high)) : HUGE_VAL; }
-  /// Unless it is infinite.
+  /// The interval itself, or unknown if a bound is infinite.
   Interval or_unknown() const { return bounded() ? *this : Interval(); }
-  /// With what rounding by a function of unknown accuracy within a few units may add.
+  /// Widened by a few units in the last place, for functions of limited accuracy.
   Interval widened() const;
-  /// With what conversion of operands and result to 32 bits may add.
+  /// Widened by the rounding of operands and result to 32 bits.
   Interval as_float32() const;
 };
 
@@ -37,10 +37,10 @@ Interval quotient(Interval a, Interval b);
 /// Unknown if it may raise, or be complex.
 Interval power(Interval base, Interval exponent);
 Interval negative(Interval a);
-/// The interval of Python's max(), or min(), of the two.
+/// The interval of Python's max() (or min()) of two numbers.
 Interval maximum(Interval a, Interval b);
 Interval minimum(Interval a, Interval b);
-/// The interval of a number that lies in both.
+/// The intersection.
 Interval narrower(Interval a, Interval b);
 
 }  // namespace gramme::meta

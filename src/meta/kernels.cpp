@@ -1,3 +1,4 @@
+// Reads torch.library's registrations of Python kernels, and caches the answers until a registration changes.
 #include "meta/kernels.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -21,7 +22,7 @@ namespace {
 /// The set of torch.library that has "namespace/name.overload/key" for each kernel in Python; borrowed.
 PyObject* registered_kernels() { return of_torch::object(of_torch::PythonKernels); }
 
-/// Namespaces whose kernels in Python, if any, are PyTorch's own and look at nothing but their arguments.
+/// True for namespaces whose Python kernels are PyTorch's own and read only their arguments.
 bool is_of_pytorch(const std::string& name) {
   return of_torch::is_namespace_of_pytorch(std::string_view(name).substr(0, name.find(':')));
 }
@@ -60,8 +61,8 @@ std::vector<std::string> python_keys(const std::string& prefix) {
   return keys;
 }
 
-/// "namespace/name.overload/" of the operators that run a kernel in Python, on whatever device: not of those that have
-/// one for fakes alone, or below torch.vmap.
+/// "namespace/name.overload/" of operators that run a Python kernel on some device, not counting kernels for fakes or
+/// below torch.vmap.
 std::unordered_set<std::string> overridden_prefixes() {
   std::unordered_set<std::string> prefixes;
   Owned<> rows = take(PySequence_List(registered_kernels()));
@@ -78,13 +79,13 @@ std::unordered_set<std::string> overridden_prefixes() {
   return prefixes;
 }
 
-/// Fakes pass such kernels by.
+/// True for keys of device kernels, which fakes bypass.
 bool is_of_device(std::string_view key) {
   const of_torch::KernelKey kind = of_torch::kernel_key(key);
   return kind == of_torch::KernelKey::Device || kind == of_torch::KernelKey::Fake;
 }
 
-/// Made by torch.library.custom_op: its kernels between the program and the device are PyTorch's.
+/// True for operators of torch.library.custom_op, whose kernels above the device are PyTorch's.
 bool is_custom(const std::string& full) {
   PyObject* const known = of_torch::object(of_torch::CustomOperators);
   return check(PyMapping_HasKeyString(known, full.c_str()));
@@ -107,8 +108,7 @@ bool infers_by_program(const std::string& full, bool mapped) {
 
 uint64_t generation = 1;
 
-/// True if the program stands between PyTorch's own operators and their kernels. torch.vmap itself brings
-/// decompositions.
+/// True if the program registered kernels for PyTorch's own operators; decompositions of torch.vmap do not count.
 bool overrides_pytorch() {
   static uint64_t kernels = 0;
   static bool overridden = false;
@@ -120,7 +120,7 @@ bool overrides_pytorch() {
   return overridden;
 }
 
-/// "namespace::name.overload" of the operators that the target may call.
+/// "namespace::name.overload" of operators that the target may call.
 std::vector<std::string> operators_of(PyObject* target) {
   PyTypeObject* const overload = of_torch::type(of_torch::OpOverload);
   std::vector<std::string> names;
@@ -148,7 +148,7 @@ void note_python_kernels() {
     bool operator==(const State&) const = default;
   };
   static State known{};
-  // What is added takes a slot that was never used, until all move to another table.
+  // An addition uses a fresh slot or reallocates the table, so these fields change.
   const auto* rows = reinterpret_cast<PySetObject*>(registered_kernels());
   const State now{rows->used, rows->fill, rows->table};
   if (std::exchange(known, now) != now) ++generation;
@@ -190,7 +190,7 @@ bool infers_by_program(const Call& call, bool mapped) {
   for (const std::string& name : operators_of(call.target))
     if (infers_by_program(name, mapped)) return true;
   auto [entry, added] = harmless->insert_or_assign(call.target, Known{python_kernels(), mapped});
-  if (added) share(entry->first).release();  // for good: keys are addresses
+  if (added) share(entry->first).release();  // kept alive: keys are addresses
   return false;
 }
 

@@ -1,4 +1,4 @@
-// Kernels in Python: what somebody registered with torch.library.
+// Python kernels registered with torch.library: which operators have them, and whether they may see the program.
 #pragma once
 #include <string>
 
@@ -6,24 +6,24 @@
 
 namespace gramme::meta {
 
-/// Which kernels there are in Python: another number when one came or went before the last note_python_kernels().
+/// A number for the set of Python kernels; changes if the set had changed at the last note_python_kernels().
 uint64_t python_kernels();
-/// Before a capture.
+/// Call before a capture.
 void note_python_kernels();
 
-/// `full` is "aten::add.Tensor". Kernels for fakes, and PyTorch's own, do not count.
+/// True if the operator (`full`: "aten::add.Tensor") has Python kernels other than PyTorch's own and those for fakes.
 bool has_python_kernel(const std::string& full);
-/// True if they look at nothing but their arguments (gramme._operators). By the name without an overload.
+/// True if its kernels are declared to read only their arguments (gramme._operators); by name without overload.
 bool is_self_contained(const std::string& name);
 
-/// True if it is PyTorch's, with nobody else's kernels. Only what such operators return is kept.
+/// True for PyTorch's operators without kernels of others. Only their outcomes are kept.
 bool is_own_operator(const std::string& full);
 
-/// True if FakeTensorMode knows what the operator returns without its other kernels.
+/// True if FakeTensorMode can infer the operator without its device kernels.
 bool has_fake_kernel(const std::string& full);
 
-/// True if FakeTensorMode, or a torch.vmap around it, would run other Python of the program's than kernels for fakes.
-/// Only an operator that is called by its name is looked at, and whether PyTorch's own are overridden.
+/// True if FakeTensorMode, or torch.vmap around it, would run Python of the program other than kernels for fakes.
+/// Checks only the operator called by name, and whether PyTorch's own are overridden.
 bool infers_by_program(const Call& call, bool mapped);
 
 }  // namespace gramme::meta

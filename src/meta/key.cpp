@@ -1,3 +1,4 @@
+// One function per kind of argument, each writing a tagged sequence of words.
 #include "meta/key.h"
 
 #include <torch/csrc/Device.h>
@@ -15,7 +16,7 @@
 namespace gramme::meta {
 namespace {
 
-/// First word of everything: what follows and how many.
+/// The first word of each part: its kind and length.
 uint64_t tag(int kind, uint64_t count = 0) { return static_cast<uint64_t>(kind) << 56 | count; }
 
 enum Tag {
@@ -42,7 +43,7 @@ bool is_enum_member(PyObject* object) {
   return !std::strcmp(meta, "EnumType") || !std::strcmp(meta, "EnumMeta");
 }
 
-/// True if the object is the same one whenever the program means it, so that its address says what it is.
+/// True for unique objects, which their address identifies.
 bool known_by_address(PyObject* object) {
   if (object == Py_None || PyBool_Check(object) || object == Py_Ellipsis) return true;
   if (PyType_Check(object) || PyFunction_Check(object)) return is_of_pytorch(object);
@@ -108,7 +109,7 @@ void Key::add_state() {
   add(python_kernels());
 }
 
-/// A bound method is a new object at each look-up: its two parts stand for it.
+/// Adds the callable; for a bound method, which is new at each lookup, its two parts.
 void Key::add_target(PyObject* target) {
   if (!PyMethod_Check(target)) return add_held(target);
   add(tag(kBound));
@@ -143,7 +144,7 @@ void Key::add_argument(const Argument& argument) {
   for (uint32_t i = 0; i < argument.count; ++i) add_argument(argument.items[i]);
 }
 
-/// The record, and which earlier leaf of the call is the same value.
+/// Adds the leaf's record, and the index of an earlier leaf that is the same value.
 void Key::add_leaf(const Argument& leaf) {
   if (leaf.kind == Argument::Number && leaf.expr) return add(tag(kExpression, leaf.expr->id));
   if (leaf.kind == Argument::Number) {
@@ -200,7 +201,7 @@ void Key::add_number(PyObject* object) {
   }
 }
 
-/// Interned, so that the address says it all; on its own an interned string dies like any other.
+/// Adds the address of an interned copy, which the key keeps alive.
 void Key::add_text(PyObject* object) {
   add(tag(kString));
   if (!PyUnicode_CHECK_INTERNED(object)) {

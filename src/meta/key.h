@@ -1,4 +1,4 @@
-// The memo's key of a call as a flat list of words. Only meta's own sources include this.
+// The memo key of a call, as a flat list of words. Only meta's own sources include this.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,14 +10,14 @@ namespace gramme::meta {
 
 class Key {
  public:
-  /// Describes the call under the thread's present state and these levels of transforms.
+  /// Builds the key of a call in the thread's present state and these transform levels.
   void build(const Call& call, const std::vector<Level>& levels);
 
   const std::vector<uint64_t>& words() const { return words_; }
   uint64_t hash() const;
-  /// Objects whose address is in the words: a memo entry must hold them.
+  /// Objects whose addresses are in the words; a memo entry must keep them alive.
   const std::vector<PyObject*>& objects() const { return objects_; }
-  /// False if the call has an argument that cannot be told from another one later.
+  /// False if an argument cannot be identified later.
   bool memoizable() const { return memoizable_; }
 
  private:
@@ -37,7 +37,7 @@ class Key {
   std::vector<Owned<>> strings_;            // interned copies
   std::vector<const graph::Node*> leaves_;  // distinct nodes so far
   bool memoizable_ = true;
-  bool only_types_ = false;  // the argument is one of whose numbers only the type matters
+  bool only_types_ = false;  // numbers in the present argument enter by type only
 };
 
 }  // namespace gramme::meta

@@ -1,3 +1,4 @@
+// Parses the table, and decides from dtypes and intervals whether a number can matter.
 #include "meta/numbers.h"
 
 #include <c10/core/DefaultDtype.h>
@@ -16,15 +17,15 @@
 
 namespace gramme::meta {
 
-/// What the table says of one target.
+/// The table's entry for one target.
 struct NumberTaker {
-  std::vector<Takes> positions;  // as many as there may be positional arguments
+  std::vector<Takes> positions;  // by positional argument
   std::unordered_map<PyObject*, Takes> keywords;
 };
 
 namespace {
 
-using Takers = std::unordered_map<PyObject*, NumberTaker>;  // callables and interned method names; held for good
+using Takers = std::unordered_map<PyObject*, NumberTaker>;  // by callable or interned method name; kept alive
 
 struct Row {
   const char* name;
@@ -80,7 +81,7 @@ PyObject* input_name() {
   return name;
 }
 
-/// Of ufuncs that NumPy carries out.
+/// The entry for ufuncs carried out by NumPy.
 const NumberTaker* numpys() {
   static const NumberTaker taker{std::vector<Takes>(64, Takes::AsNumpy), {}};  // no Python: an allocation
   return &taker;
@@ -97,11 +98,11 @@ const NumberTaker* taker_of(const Call& call) {
   return &found->second;
 }
 
-/// The tensors of a call, as far as they say which numbers fit.
+/// What a call's tensors say about which numbers fit.
 struct Tensors {
   bool any = false, all_floating = true, all_discrete = true;
-  bool real = false;          // floats, and masks at most
-  double largest = HUGE_VAL;  // that can be converted to the dtype of each
+  bool real = false;          // only float tensors and masks
+  double largest = HUGE_VAL;  // largest number that every dtype can hold
 };
 
 double largest_of(c10::ScalarType dtype) {
@@ -116,7 +117,7 @@ double largest_of(c10::ScalarType dtype) {
   return -1;
 }
 
-/// The dtype that a call says its result has; the default one if it says none. Undefined if it says it in another way.
+/// The dtype= argument of the call, or the default dtype; Undefined if it is given in an unknown form.
 c10::ScalarType wanted_dtype(const Call& call) {
   static PyObject* const name = intern("dtype");
   for (uint32_t i = 0; i < call.keyword_count; ++i) {
@@ -141,7 +142,7 @@ Tensors tensors_of(const Call& call) {
     others |= !c10::isFloatingType(dtype) && dtype != c10::ScalarType::Bool;
     result.all_floating &= c10::isFloatingType(dtype);
     result.all_discrete &= c10::isIntegralType(dtype, true);
-    // A mask is never what a number is converted to, but what is filled under it.
+    // Numbers are never converted to a mask's dtype.
     if (dtype != c10::ScalarType::Bool) result.largest = std::min(result.largest, largest_of(dtype));
   });
   result.real = floating && !others;
@@ -151,7 +152,7 @@ Tensors tensors_of(const Call& call) {
 bool depends(Takes how, const Argument& number, const Tensors& tensors, c10::ScalarType wanted) {
   constexpr double kSixtyFourBits = 0x1p63;
   const bool is_float = PyFloat_Check(number.object);
-  const bool is_whole = number.expr && number.expr->type == shape::Type::Int;  // of 64 bits, as all expressions are
+  const bool is_whole = number.expr && number.expr->type == shape::Type::Int;  // expressions are 64-bit
   const bool fits_64_bits = is_float || is_whole || number.range.bound() < kSixtyFourBits;
   // Among integers a float is converted to the default dtype, whichever that is.
   const double bound = tensors.real && is_float ? number.range.finite_bound() : number.range.bound();

@@ -1,7 +1,7 @@
-// Which Python numbers of a call its Outcome depends on: the closed list TAKES_NUMBER of targets.def.
+// Which Python numbers of a call its Outcome depends on: the closed list TAKES_NUMBER of torch_targets.def.
 //
-// An Outcome is inferred with one value for each number. It holds for every value that the number may have where the
-// list says so, and nowhere else: whoever captures has such a number in the graph only there, and knows it elsewhere.
+// An Outcome is inferred with one value for each number. It holds for all values of a number only in the places of the
+// list. Captures pass varying numbers to graphs only there, and specialise them elsewhere.
 #pragma once
 #include <functional>
 
@@ -9,10 +9,10 @@
 
 namespace gramme::meta {
 
-/// How a target takes the numbers in one of its places.
+/// How a target uses a number in one of its places.
 enum class Takes : uint8_t { Not, Mixes, Divides, Scales, Raises, Fills, Makes, AsNumpy };
 
-/// The places of one call.
+/// Looks up the places of one call.
 class NumberPlaces {
  public:
   explicit NumberPlaces(const Call& call);
@@ -20,10 +20,10 @@ class NumberPlaces {
   Takes under(PyObject* keyword) const;
 
  private:
-  const struct NumberTaker* taker_;  // null: none takes a number
+  const struct NumberTaker* taker_;  // null: no place takes a varying number
 };
 
-/// What a float that a tensor holds may be.
+/// The interval of floats that a tensor of this dtype can hold.
 Interval floats_of(const Record& record);
 
 /// Calls `visit` with each Number of the call, in order, and whether the Outcome depends on its value.

@@ -1,3 +1,4 @@
+// Access to a call's arguments by the parameter numbers of a rule.
 #include "meta/operands.h"
 
 #include <torch/csrc/Dtype.h>

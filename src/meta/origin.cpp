@@ -1,3 +1,4 @@
+// Looks at modules, closures and bound objects of a callable, a few levels deep.
 #include "meta/origin.h"
 
 #include "base/imported.h"
@@ -13,7 +14,7 @@ bool is_type_of_pytorch(PyTypeObject* type) {
   return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || package_of(type_dict(type), key) == "torch";
 }
 
-/// What functions that pybind11 made are bound to, whosever they are.
+/// True for pybind11's function record, to which all functions it makes are bound.
 bool is_record_of_pybind(PyObject* self) {
   static constexpr std::string_view kName = "pybind11_builtins.pybind11_detail_function_record";
   return std::string_view(Py_TYPE(self)->tp_name).starts_with(kName);
@@ -26,7 +27,7 @@ std::string_view first_part(PyObject* module) {
   return all.substr(0, all.find('.'));
 }
 
-/// Where a function in Python was defined; empty if it is none.
+/// The module of a Python function; empty for others.
 std::string_view module_of_function(PyObject* callable) {
   static PyObject* const key = intern("__name__");
   if (!PyFunction_Check(callable)) return {};

@@ -1,3 +1,4 @@
+// Compares Python numbers with the ranges of dtypes, and result sizes with a limit.
 #include "meta/overflow.h"
 
 #include <c10/core/ScalarType.h>
@@ -36,7 +37,7 @@ void each_scalar(const Argument& argument, Visit&& visit) {
   for (uint32_t i = 0; i < argument.count; ++i) each_scalar(argument.items[i], visit);
 }
 
-/// Those that are converted to the dtype; the memo knows the values of no others.
+/// Visits numbers that are converted to the dtype; the memo key has no other values.
 template <class Visit>
 void each_scalar(const Call& call, Visit&& visit) {
   const NumberPlaces places(call);

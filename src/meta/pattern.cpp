@@ -1,3 +1,4 @@
+// Rebuilding of argument trees with expressions replaced by atoms, and the way back for outcomes.
 #include "meta/pattern.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using shape::SymInt;
 
 namespace {
 
-/// The record with `replace(n)` for each number n; null if one has no form.
+/// The record with each number n replaced by `replace(n)`; null if one has no form.
 template <class Replace>
 const Record* replaced(const Record* record, Replace&& replace) {
   if (!record->symbolic) return record;
@@ -32,7 +33,7 @@ const Record* replaced(const Record* record, Replace&& replace) {
   return fits ? with_geometry(record, std::move(sizes), std::move(strides), offset) : nullptr;
 }
 
-/// The arguments with `replace(argument)` for each that is none of others; what it gives lives in the arena.
+/// The arguments with each leaf replaced by `replace(leaf)`, allocated in the arena.
 template <class Replace>
 Argument rebuilt(const Argument& argument, Arena& arena, Replace&& replace);
 
@@ -104,7 +105,7 @@ Expr Pattern::atom(Expr e) {
 
 Expr Pattern::concrete(Expr general) const { return substitute(general, expressions_); }
 
-/// False if the record has no form.
+/// Replaces atoms in a record by expressions; false if that has no form.
 bool Pattern::instantiate(const Record*& record) const {
   record = replaced(record, [this](SymInt number) {
     const Expr e = concrete(number.expr());
@@ -148,7 +149,7 @@ const Record* record_now(const Record* record, shape::Assumptions& assumptions) 
 
 bool agree(const Result& general, const Result& on_numbers, shape::Assumptions& assumptions) {
   if (general.kind == Result::Number && general.expr && on_numbers.kind == Result::Constant) return true;
-  if (general.kind == Result::Sequence && on_numbers.kind == Result::Constant)  // of numbers
+  if (general.kind == Result::Sequence && on_numbers.kind == Result::Constant)  // a sequence of numbers
     return PyTuple_Check(on_numbers.object.get()) || PyList_Check(on_numbers.object.get());
   if (general.kind != on_numbers.kind || general.items.size() != on_numbers.items.size()) return false;
   if (general.kind == Result::Tensor) {

@@ -1,4 +1,5 @@
-// A call as every program makes it that has the same operands at other sizes. Only meta's own sources include this.
+// The pattern of a call: shared by all calls that differ only in their expressions for sizes. Only meta's own sources
+// include this.
 #pragma once
 #include <optional>
 #include <unordered_map>
@@ -12,22 +13,22 @@ namespace gramme::meta {
 /// True if a size, a stride, an offset or a number of the call is an expression.
 bool takes_expressions(const Call& call);
 
-/// The outcome of a call whose sizes must be numbers.
+/// The error outcome of a call whose sizes must be numbers.
 Outcome inexpressible(const char* why);
 
-/// The call with one atom, a symbol of its own, for each distinct expression: v0, v1 … as they come. Numbers of which
-/// only the type matters are plain ones.
+/// The call with an atom (v0, v1 … in order) for each distinct expression. Numbers of which only the type matters
+/// become plain numbers.
 class Pattern {
  public:
   Pattern(const Call& call, shape::Assumptions& assumptions);
   Pattern(const Pattern&) = delete;
 
-  /// Why there is none; null if there is one.
+  /// Why there is no pattern; null if there is one.
   const char* refused() const { return refused_; }
   const Call& call() const { return call_; }
-  /// What every user of the pattern's outcome may be told: what the atoms are now, and which are one at least.
+  /// Assumptions about the atoms: their present values, and which are at least one.
   shape::Assumptions& assumptions() { return atoms_; }
-  /// An outcome of call() for the call that the pattern was made of.
+  /// The outcome of call() translated back to the original call.
   Outcome instantiated(const Outcome& general) const;
 
  private:
@@ -41,14 +42,14 @@ class Pattern {
   shape::Assumptions& assumptions_;
   std::unordered_set<const Argument*> only_types_;  // numbers
   std::unordered_map<shape::Expr, shape::Expr> known_;
-  std::vector<shape::Expr> expressions_;  // by atom
+  std::vector<shape::Expr> expressions_;  // expression of each atom
   shape::Assumptions atoms_;
   Arena arena_;
   Call call_;
   const char* refused_ = nullptr;
 };
 
-/// The call with its expressions at their values of now.
+/// The call with expressions replaced by their present values.
 class CallNow {
  public:
   CallNow(const Call& call, shape::Assumptions& assumptions);
@@ -60,7 +61,7 @@ class CallNow {
   Call call_;
 };
 
-/// True if the one, at the present sizes, is what the other is on numbers.
+/// True if the general outcome, at the present sizes, equals that on numbers.
 bool agree(const Outcome& general, const Outcome& on_numbers, shape::Assumptions& assumptions);
 
 }  // namespace gramme::meta

@@ -1,3 +1,4 @@
+// Calls the predicate with a SymInt and collects the guards.
 #include "meta/predicate.h"
 
 #include "meta/environment.h"

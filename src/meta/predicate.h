@@ -1,4 +1,4 @@
-// A Python predicate of the program, applied to a size.
+// Evaluates a Python predicate of the program on a symbolic size.
 #pragma once
 #include <Python.h>
 
@@ -8,8 +8,8 @@
 
 namespace gramme::meta {
 
-/// What must be asked of the size to know what the predicate gives for it: first the answer, if it depends on the size,
-/// then what was decided on the way. Calls Python. What has no form as an expression is left out.
+/// The conditions on the size that determine the predicate's result: first the result, if it depends on the size, then
+/// the decisions on the way. Calls Python. Empty if something has no form as an expression.
 std::vector<shape::Expr> conditions_of(PyObject* predicate, shape::Expr size, shape::Assumptions& assumptions);
 
 }  // namespace gramme::meta

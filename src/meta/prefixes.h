@@ -1,4 +1,4 @@
-// Histories (history.h) that were run in this process, stored as a tree of steps. Only meta's own sources include this.
+// Histories (history.h) run in this process, as a trie of steps. Only meta's own sources include this.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -9,7 +9,7 @@
 
 namespace gramme::meta {
 
-/// Sequences of steps, by number: 0 is one that cannot be told from others later.
+/// Numbers sequences of steps; 0 is a sequence that cannot be identified later.
 class Prefixes {
  public:
   struct Known {
@@ -57,7 +57,7 @@ class Prefixes {
 
   std::unordered_map<std::vector<uint64_t>, Known, Words> known_;
   std::unordered_map<uint32_t, Known*> by_id_;
-  uint32_t last_ = 1;  // that of the empty sequence
+  uint32_t last_ = 1;  // number of the empty sequence
 };
 
 }  // namespace gramme::meta

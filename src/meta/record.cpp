@@ -1,3 +1,4 @@
+// Making records: of real tensors, with symbolic geometry, and variants of others.
 #include "meta/record.h"
 
 #include <ATen/ATen.h>
@@ -68,8 +69,8 @@ const Record* record_of(PyObject* tensor, const aten::TensorSpec& spec) {
 
 namespace {
 
-/// The strides of one record, smallest first, each as a size times its stride where that is what it is. Of equal ones a
-/// size of one is the inner one, as in a new tensor.
+/// Expresses a record's strides, smallest first, as products of a size and its stride where that matches. Of equal
+/// strides, a dimension of size one counts as the inner one, as in a new tensor.
 class Strides {
  public:
   Strides(const Record& record, const std::vector<shape::SymInt>& sizes, shape::Assumptions& assumptions)
@@ -102,7 +103,7 @@ class Strides {
   shape::Assumptions& assumptions_;
   std::vector<int64_t> now_;
   std::vector<shape::SymInt> result_;
-  std::map<int64_t, shape::SymInt> spans_;  // sizes times strides so far, by what they are now
+  std::map<int64_t, shape::SymInt> spans_;  // products of size and stride so far, by present value
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// The rules of torch_shapes.def. Only meta's own sources include this.
+// Declares the rules named in torch_shapes.def. Only meta's own sources include this.
 #pragma once
 #include "meta/operands.h"
 
 namespace gramme::meta::rules {
 
-// Several targets may have one rule.
+// Several targets may share a rule.
 #define RULE(homes, name, rule, signature) void rule(Operands& call);
 #include "torch_shapes.def"
 

@@ -1,3 +1,4 @@
+// Applies a rule: runs the call on numbers for everything but geometry, then puts the rule's sizes and strides in.
 #include "meta/rules.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -26,7 +27,7 @@ struct Answer {
   Signature signature;
 };
 
-using Answers = std::unordered_map<PyObject*, Answer>;  // callables and interned method names; held for good
+using Answers = std::unordered_map<PyObject*, Answer>;  // by callable or interned method name; kept alive
 
 struct Row {
   const char* homes;
@@ -89,7 +90,7 @@ const Answers& answers() {
   return *known;
 }
 
-/// Nothing that would do something else than the operators as they are.
+/// True if no mode changes the meaning of operators.
 bool is_plain_state() {
   const aten::GlobalState state = aten::GlobalState::read();
   if (state.function_modes != 0 || state.transforms()) return false;
@@ -109,7 +110,7 @@ size_t count_tensors(const Result& result) {
   return count;
 }
 
-/// The outcome on numbers, with the sizes that a rule has found.
+/// Combines the outcome on numbers with the rule's sizes.
 class Assembly {
  public:
   Assembly(const Call& call, const Call& now, const Operands& operands)
@@ -133,7 +134,7 @@ class Assembly {
     return found;
   }
 
-  /// What is of the leaf's sizes now is of its sizes always.
+  /// The record with the leaf's symbolic sizes, if its present sizes equal the leaf's.
   static const Record* with_sizes_of(const Record* record, const Record* now, const Record* leaf) {
     if (record->sizes != now->sizes || record->strides != now->strides || record->storage_offset != now->storage_offset)
       throw NoRule();
@@ -193,8 +194,7 @@ Outcome applied(const Answer& answer, const Call& call, const Call& now, const O
 }  // namespace
 
 namespace {
-/// There is no such view of a tensor with these strides. For which others there is one PyTorch asks of sympy, which may
-/// take for ever.
+/// True if view() fails for these strides. PyTorch would ask sympy for which sizes it works, which may not terminate.
 bool is_no_view(const Outcome& outcome) {
   return outcome.error && (of_torch::says(outcome.message, of_torch::NoViewOfShape) ||
                            of_torch::says(outcome.message, of_torch::NoViewOfStrides));
@@ -208,7 +208,7 @@ Outcome without_form(Outcome outcome) {
 
 bool makes_view(Rule rule) { return rule == rules::view || rule == rules::view_as || rule == rules::unflatten; }
 
-/// True if a stride does not follow from the sizes.
+/// True if some stride is a symbol of its own.
 bool has_strides_of_its_own(const Record& record) {
   return std::ranges::any_of(record.strides, [&](shape::SymInt stride) {
     return !stride.is_number() && stride.expr()->kind == shape::Kind::Symbol &&

@@ -1,5 +1,5 @@
-// Answers for the operators that programs call most, whose sizes vary, without fakes: sizes and strides by a formula,
-// everything else as it is of the same call on numbers. A formula that is not right now is not used.
+// Rules infer frequent operators at varying sizes without symbolic fakes: sizes and strides by a formula, everything
+// else from the same call on numbers. A formula that disagrees with the present sizes is not used.
 #pragma once
 #include <optional>
 
@@ -7,7 +7,7 @@
 
 namespace gramme::meta {
 
-/// None if no rule knows.
+/// The outcome by a rule; nullopt if no rule applies.
 std::optional<Outcome> by_rule(const Call& call, const std::vector<Level>& levels, shape::Assumptions& assumptions);
 
 }  // namespace gramme::meta

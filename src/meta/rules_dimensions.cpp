@@ -1,4 +1,4 @@
-// Rules of reductions, of norms, and of what goes by indices.
+// Rules for reductions, norms, and operators on indices.
 #include "meta/rule_list.h"
 
 namespace gramme::meta::rules {
@@ -37,7 +37,7 @@ void extremum(Operands& call) {
   for (size_t i = 0; i < call.expected(); ++i) reduction(call);
 }
 
-/// PyTorch warns about the variance of a single element.
+/// var and std; requires more than one element, since PyTorch warns otherwise.
 void variance(Operands& call) {
   const Geometry g = call.tensor(0);
   const std::vector<bool> dims = reduced_dims(call, g.dim());
@@ -63,7 +63,7 @@ void require_sizes(Operands& call, size_t place, const Extents& sizes) {
   for (size_t d = 0; d < sizes.size(); ++d) call.decide.require_equal(g.sizes[d], sizes[d]);
 }
 
-/// Over the last dimensions, with parameters of their sizes from there to there.
+/// Normalisation over the last dimensions; parameters `first_parameter` to `last_parameter` must have their sizes.
 void norm(Operands& call, size_t first_parameter, size_t last_parameter) {
   const Geometry g = call.tensor(0);
   const Extents shape = call.integers(1);

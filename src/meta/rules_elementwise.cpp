@@ -1,4 +1,4 @@
-// Rules of what goes element by element, and of new tensors.
+// Rules for elementwise operators and factories.
 #include <cstdlib>
 
 #include "meta/rule_list.h"
@@ -31,7 +31,7 @@ void unary(Operands& call) { call.results.push_back(meta::pointwise({call.tensor
 
 void copied(Operands& call) { call.results.push_back(like(call.tensor(0), call.decide)); }
 
-/// Times what is made like it.
+/// dropout: a product with a mask made like the input.
 void dropout(Operands& call) {
   const Geometry self = call.tensor(0);
   call.results.push_back(meta::pointwise({self, like(self, call.decide)}, false, call.decide));
@@ -39,7 +39,7 @@ void dropout(Operands& call) {
 
 namespace {
 
-/// A number by which no size goes.
+/// True for a plain number, which determines no size.
 bool is_plain_number(const Argument* argument) {
   return argument && !argument->expr && (argument->kind == Argument::Constant || argument->kind == Argument::Number);
 }
@@ -100,7 +100,7 @@ Expr float_of(const Operands& call, size_t place, double otherwise) {
   return argument->expr;
 }
 
-/// In doubles, whatever the dtype of the result.
+/// arange of floats, computed in doubles for all dtypes.
 void arange_of_floats(Operands& call) {
   if (!call.is_absent(3)) throw NoRule();
   const bool has_start = !call.is_absent(1);
@@ -135,7 +135,7 @@ void fill_diagonal(Operands& call) {
   call.results.push_back(self);
 }
 
-/// So many values from there to there.
+/// linspace and the like: `count` values between two numbers.
 void spaced(Operands& call) {
   for (size_t end : {0, 1})
     if (call.at(end) && call.at(end)->kind == Argument::Number) call.take_any(*call.at(end));
@@ -147,7 +147,7 @@ void spaced(Operands& call) {
 
 namespace {
 
-/// The extents of numbers in nested lists.
+/// The sizes of nested lists of numbers.
 Extents extents_of(const Operands& call, const Argument& data) {
   if (data.kind == Argument::Number) call.take_any(data);
   if (data.kind == Argument::Number || (data.kind == Argument::Constant && PyNumber_Check(data.object))) return {};
@@ -161,7 +161,7 @@ Extents extents_of(const Operands& call, const Argument& data) {
   return sizes;
 }
 
-/// A dtype that is asked for may not have room for another number.
+/// tensor(data) of numbers; no rule if a dtype is given, which might not hold another number.
 void add_of_numbers(Operands& call, size_t data, size_t dtype) {
   if (!call.at(data) || !call.is_absent(dtype)) throw NoRule();
   call.results.push_back(contiguous(extents_of(call, *call.at(data))));

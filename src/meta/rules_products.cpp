@@ -1,4 +1,4 @@
-// Rules of products of matrices, attention, convolutions and pools.
+// Rules for matrix products, attention, convolutions and pooling.
 #include <c10/core/Device.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ void added_product(Operands& call) {
 
 namespace {
 
-/// What the mask of attention may be: of the scores' sizes, or one, from the last dimension on.
+/// Requires that attention's mask broadcasts to the scores.
 void require_mask(Operands& call, const Extents& scores) {
   const Geometry mask = call.tensor(3);
   if (mask.dim() > scores.size()) throw NoRule();
@@ -58,7 +58,7 @@ void require_mask(Operands& call, const Extents& scores) {
     if (!shape::is_constant(mask.sizes[d], 1)) call.decide.require_equal(mask.sizes[d], scores[without + d]);
 }
 
-/// Some of the scores are dropped, at random.
+/// True if dropout_p is not 0.
 bool drops(const Operands& call) {
   if (call.is_absent(4)) return false;
   const Argument& share = *call.at(4);
@@ -72,7 +72,7 @@ bool drops(const Operands& call) {
 
 namespace {
 
-/// No kernel of its own: products of batches that are the same for all three.
+/// Attention by batched matrix products, for equal batches of query, key and value.
 void attention_by_products(Operands& call) {
   const Geometry query = call.tensor(0), key = call.tensor(1), value = call.tensor(2);
   const size_t dim = query.dim();
@@ -88,8 +88,8 @@ void attention_by_products(Operands& call) {
 
 }  // namespace
 
-/// The flash kernel of CPUs: its result is laid out as the query, that of others as any new tensor. It drops nothing
-/// and takes masks of two or four dimensions.
+/// Attention. The CPU flash kernel returns the query's layout, others a new tensor's; it supports no dropout, and masks
+/// of two or four dimensions.
 void attention(Operands& call) {
   if (call.record(0).device_type != static_cast<int8_t>(c10::kCPU) || call.flag(7)) throw NoRule();
   if (call.tensor(0).dim() != 4) return attention_by_products(call);
@@ -105,7 +105,7 @@ void attention(Operands& call) {
   const bool odd = masked && ((call.tensor(3).dim() != 2 && call.tensor(3).dim() != 4) || call.record(3).requires_grad);
   if (odd || drops(call)) return call.results.push_back(contiguous(query.sizes));
   const Geometry flash = like(query, call.decide), plain = contiguous(query.sizes);
-  bool differ = is_standard(query, call.decide);  // else which kernel it was shows in the strides
+  bool differ = is_standard(query, call.decide);  // then both kernels give the same strides
   for (size_t d = 0; d < 4; ++d) differ |= call.decide.value(flash.strides[d]) != call.decide.value(plain.strides[d]);
   if (!differ) throw NoRule();
   call.results.push_back(flash);
@@ -113,7 +113,7 @@ void attention(Operands& call) {
 
 namespace {
 
-/// Numbers of a window: one for all dimensions, or one for each.
+/// A window parameter: one number for all dimensions, or one for each.
 std::vector<int64_t> window(const Operands& call, size_t place, size_t dims, int64_t otherwise) {
   std::vector<int64_t> numbers = call.is_absent(place) ? std::vector<int64_t>{otherwise} : call.fixed_integers(place);
   if (numbers.size() == 1) numbers.resize(dims, numbers[0]);
@@ -125,7 +125,8 @@ struct Window {
   int64_t kernel, stride, padding, dilation;
 };
 
-/// How often a window fits; `past_the_end`: the last one, too, that begins before the end and its padding.
+/// The number of positions of a window; `past_the_end` is ceil_mode, which adds one that begins inside the input or its
+/// left padding.
 Expr places(Expr size, const Window& window, bool past_the_end, Decisions& decide) {
   if (window.stride < 1 || window.kernel < 1 || window.padding < 0 || window.dilation < 1) throw NoRule();
   const int64_t covered = window.dilation * (window.kernel - 1) + 1;
@@ -187,7 +188,7 @@ void conv(Operands& call) {
 
 namespace {
 
-/// An input with so many spatial dimensions, with a batch or without.
+/// The input of a pooling with `spatial` dimensions, batched or not.
 Geometry pooled_input(const Operands& call, size_t spatial) {
   const size_t dim = call.tensor(0).dim();
   if (dim != spatial + 1 && dim != spatial + 2) throw NoRule();
@@ -201,7 +202,7 @@ void pool(Operands& call, size_t spatial, size_t dilation_place, size_t ceil_pla
   const std::vector<int64_t> dilation =
       dilation_place ? window(call, dilation_place, spatial, 1) : std::vector<int64_t>(spatial, 1);
   const std::vector<Window> all = windows(kernel, stride, window(call, 3, spatial, 0), dilation);
-  for (size_t d = 0; d < spatial && spatial == 3; ++d)  // a volume must be as large, whatever its padding
+  for (size_t d = 0; d < spatial && spatial == 3; ++d)  // in 3D the input must be at least as large as the window
     call.decide.require(at_least(input.sizes[input.dim() - 3 + d], number(kernel[d])));
   call.results.push_back(with_places(input, all, call.flag(ceil_place), call.decide));
 }

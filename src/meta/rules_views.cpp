@@ -1,4 +1,4 @@
-// Rules of views, and of what is joined out of several tensors.
+// Rules for views, indexing, concatenation and stacking.
 #include <c10/core/ScalarType.h>
 
 #include "meta/rule_list.h"
@@ -111,7 +111,7 @@ bool is_integral(const Argument& index) {
   return dtype == c10::ScalarType::Long || dtype == c10::ScalarType::Int;
 }
 
-/// Parts of x[parts].
+/// Indexing: x[parts].
 class Indexing {
  public:
   explicit Indexing(Operands& call) : call_(call), g_(call.tensor(0)) {}
@@ -120,7 +120,7 @@ class Indexing {
     take(index);
     return rows_ ? gathered() : g_;
   }
-  /// The part of the tensor at the index, as a view; a copy has no rule.
+  /// Applies an index; throws NoRule if the result is a copy (except for one index tensor).
   Geometry part(const Argument& index) {
     take(index);
     if (rows_) throw NoRule();
@@ -163,7 +163,7 @@ class Indexing {
     ++at_;
   }
 
-  /// One tensor of whole numbers.
+  /// Applies a single integer tensor.
   void take_rows(const Argument& index) {
     Geometry rows(*index.record);
     if (rows_ || !is_integral(index) || rows.dim() == 0) throw NoRule();
@@ -179,7 +179,7 @@ class Indexing {
     return contiguous(std::move(sizes));
   }
 
-  /// Null for None.
+  /// A slice's bound; null for None.
   Expr bound(const Argument& index, size_t i) const {
     if (index.kind == Argument::Slice)
       return is_constant(index.items[i], Py_None) ? nullptr : call_.integer_of(&index.items[i]);
@@ -190,9 +190,9 @@ class Indexing {
 
   Operands& call_;
   Geometry g_;
-  size_t at_ = 0;                 // the next dimension
-  std::optional<Geometry> rows_;  // the tensor among the parts
-  size_t rows_at_ = 0;            // its dimension
+  size_t at_ = 0;                 // next dimension to index
+  std::optional<Geometry> rows_;  // geometry of the index tensor
+  size_t rows_at_ = 0;            // the dimension that it indexes
 };
 
 }  // namespace
@@ -234,7 +234,7 @@ void narrow(Operands& call) {
 
 namespace {
 
-/// Pieces of one size, the last of which may be smaller: as many as there are now.
+/// Pieces of equal size, except perhaps the last; their number is fixed.
 void add_pieces(Operands& call, const Geometry& g, size_t dim, Expr size) {
   call.decide.require(at_least(size, number(1)));
   const Expr length = g.sizes[dim];
@@ -287,7 +287,7 @@ void unbind(Operands& call) {
     call.results.push_back(selected(g, dim, number(static_cast<int64_t>(i)), call.decide));
 }
 
-// ---- joined
+// ---- joining tensors
 
 void cat(Operands& call) {
   const std::vector<Geometry> parts = call.tensors(0);
@@ -333,7 +333,7 @@ void tile(Operands& call) {
   add_repeated(call, g, repeats);
 }
 
-/// Each row as often as one number says: how often a tensor says is data.
+/// repeat_interleave by a number; counts in a tensor would be data.
 void repeat_interleave(Operands& call) {
   const Geometry g = call.tensor(0);
   if (!call.at(1) || call.is_tensor(1) || !call.is_absent(3)) throw NoRule();
@@ -346,7 +346,7 @@ void repeat_interleave(Operands& call) {
   call.results.push_back(contiguous(std::move(sizes)));
 }
 
-/// What is joined of two parts, whichever they are.
+/// roll: a concatenation of two parts.
 void roll(Operands& call) {
   const Geometry g = call.tensor(0);
   if (!call.at(1) || !is_standard(g, call.decide)) throw NoRule();

@@ -1,3 +1,4 @@
+// Patches warnings, the C++ warning handler, saved-tensor hooks and loggers for the duration of a call.
 #include "meta/silence.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -16,7 +17,7 @@ namespace {
 
 thread_local Silence* active = nullptr;
 
-/// What `warnings` asks whether the filter is about a warning; other threads go on warning.
+/// The match() of our filter's pattern: true on silenced threads only, so other threads still warn.
 PyObject* matches(PyObject*, PyObject* text) {
   if (active) {
     active->warned = true;
@@ -25,7 +26,7 @@ PyObject* matches(PyObject*, PyObject* text) {
   return PyBool_FromLong(active != nullptr);
 }
 
-/// A row of warnings.filters.
+/// The entry for warnings.filters.
 PyObject* ignoring() {
   static PyMethodDef method{"match", matches, METH_O, nullptr};
   Owned<> make = imported("types", "SimpleNamespace");
@@ -35,7 +36,7 @@ PyObject* ignoring() {
   return take(Py_BuildValue("sOOOi", "ignore", matcher.get(), PyExc_Warning, Py_None, 0)).release();
 }
 
-/// Calls through more frames than a warning of PyTorch looks back.
+/// A Python function that calls another through more frames than a stacklevel of PyTorch's skips.
 PyObject* far_away() {
   constexpr const char* kSource =
       "def call(function, args, kwargs, frames=5):\n"
@@ -52,7 +53,7 @@ void set_log_disabled(PyObject* disabled) {
   if (PyObject_SetAttrString(log, "disabled", disabled) < 0) PyErr_Clear();
 }
 
-/// Torch function modes of the program are not asked.
+/// Scope without the program's torch function modes.
 class PlainFunctions {
  public:
   PlainFunctions() : state_(at::impl::PythonTorchFunctionTLS::get_disabled_state()) {

@@ -1,23 +1,23 @@
-// Silences warnings and logs of an operation that runs on fake tensors: it repeats them when it really runs. Warnings,
-// tensors that autograd saves, for which there may be hooks, and the log of the fakes.
+// Suppresses warnings, saved-tensor hooks and log entries of an operation that runs on fake tensors: it repeats them
+// when it really runs.
 #pragma once
 #include "base/ref.h"
 
 namespace gramme::meta {
 
-/// Active from construction to destruction, on this thread. Nothing of it is left in `warnings`: no filter, no entry in
-/// a registry; what PyTorch says once in a process is not said yet.
+/// Scope of suppression on this thread. Leaves no filter and no registry entry in `warnings`; PyTorch's
+/// once-per-process warnings stay pending.
 class Silence {
  public:
   Silence();
   ~Silence();
   Silence(const Silence&) = delete;
-  /// function(*args, **kwargs), a few frames away from the program's: a warning writes into the globals of the frame it
-  /// is about.
+  /// Calls function(*args, **kwargs) some frames away from the program's, since a warning writes into the globals of
+  /// the frame it names.
   static PyObject* call(PyObject* function, PyObject* args, PyObject* kwargs);
 
   bool warned = false;
-  Owned<> text;  // of the last warning
+  Owned<> text;  // text of the last warning
 
  private:
   Silence* outer_;
@@ -25,7 +25,7 @@ class Silence {
   bool always_, unhooked_;
 };
 
-/// fake_tensor.py logs every failing operator; in inference a failure is an answer.
+/// Scope that silences fake_tensor.py's log of failing operators, since in inference a failure is a valid answer.
 class Quiet {
  public:
   Quiet();
@@ -33,11 +33,11 @@ class Quiet {
   Quiet(const Quiet&) = delete;
 
  private:
-  static inline int depth_ = 0;  // under the GIL; inferences of other threads and nested ones count too
+  static inline int depth_ = 0;  // guarded by the GIL; counts all threads and nesting
 };
 
-/// What PyTorch warns of where a list is taken for a tuple of subscripts because it holds a slice, or else None or ...;
-/// null if it does not. Lives as long as the process.
+/// PyTorch's warning text for a list used as a tuple of subscripts because it has a slice (`slice`), or else None or
+/// ...; null if this version does not warn. Lives as long as the process.
 PyObject* warning_of_list_as_subscript(bool slice);
 
 }  // namespace gramme::meta

@@ -1,3 +1,4 @@
+// Chooses a concrete value for each symbol without one.
 #include "meta/stand_ins.h"
 
 #include <algorithm>
@@ -10,14 +11,15 @@ using shape::Expr;
 
 namespace {
 
-/// No size in a program is likely to be one of these: what is true of them by chance is rare.
+/// Primes that are unlikely sizes, so conditions rarely hold for them by accident.
 constexpr int64_t kUnlikely[] = {1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049};
 
 }  // namespace
 
 void StandIns::add(Expr symbol, std::optional<int64_t> value) { with_values_.add_symbol(of_.range(symbol), value); }
 
-/// The example's sizes have outcomes in the memo; at zero and one operators do something else.
+/// The value for a symbol: its example size, which has outcomes in the memo, unless that is 0 or 1, where operators act
+/// differently.
 int64_t StandIns::value(Expr symbol, std::optional<int64_t> now) {
   const shape::Range range = of_.range(symbol);
   const int64_t chosen =
@@ -25,7 +27,7 @@ int64_t StandIns::value(Expr symbol, std::optional<int64_t> now) {
   return std::clamp(chosen, range.low, range.high);
 }
 
-/// What is known to be computed of others has the value that is computed of theirs.
+/// Gives symbols that equal an expression of others the value of that expression.
 void StandIns::replace_equals() {
   shape::Assumptions roots = std::exchange(with_values_, {});
   for (size_t i = 0; i < of_.symbol_count(); ++i) {

@@ -1,4 +1,4 @@
-// Calls that take sizes without a value, inferred as those are whose sizes vary: by rules, memo and fakes of patterns.
+// Infers calls on unbacked sizes like those on varying sizes (by rules, memo and patterns), with stand-in values.
 #pragma once
 #include <optional>
 
@@ -6,12 +6,12 @@
 
 namespace gramme::meta {
 
-/// What is known of the same symbols, each with a value: one of its own where it has none.
+/// The same assumptions with a value for every symbol, invented where there is none.
 ///
-/// An outcome that was found with these holds for every value only if `hold_for_all` says so of its guards.
+/// An outcome found with these values holds for all values only if `hold_for_all` is true for its guards.
 class StandIns {
  public:
-  /// `now(symbol)` is what an unbacked size is in the example; none if it comes out of data.
+  /// `now(symbol)` is an unbacked size's example value; nullopt if it is data-dependent.
   template <class Now>
   StandIns(shape::Assumptions& of, Now now) : of_(of) {
     for (size_t i = 0; i < of.symbol_count(); ++i) {
@@ -23,7 +23,7 @@ class StandIns {
   }
 
   shape::Assumptions& assumptions() { return with_values_; }
-  /// True if the guards follow from what is known.
+  /// True if the outcome's guards follow from the assumptions.
   bool hold_for_all(const Outcome& outcome);
 
  private:

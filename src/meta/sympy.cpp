@@ -1,3 +1,4 @@
+// A table from class names of sympy and torch.utils._sympy to functions on expressions.
 #include "meta/sympy.h"
 
 #include <cstring>
@@ -14,12 +15,12 @@ using shape::Expr;
 struct Function {
   Expr (*of_one)(Expr) = nullptr;
   Expr (*of_two)(Expr, Expr) = nullptr;
-  bool of_many = false;  // from the left
+  bool of_many = false;  // n-ary, folded from the left
 };
 
 Expr ceil_divide(Expr a, Expr b) { return negate(floor_divide(negate(a), b)); }
 
-/// By the names of classes: those of sympy, and of torch.utils._sympy.functions, whose divisions are Python's.
+/// The function for a class name of sympy, or of torch.utils._sympy.functions, whose divisions are Python's.
 const Function* function_of(std::string_view name) {
   using namespace shape;
   static const auto& known = *new std::unordered_map<std::string_view, Function>{
@@ -73,7 +74,7 @@ class Reader {
   }
 
  private:
-  /// Zero, One, NegativeOne and Integer.
+  /// True for instances of Zero, One, NegativeOne and Integer.
   static bool is_integer(PyObject* expression) {
     static PyObject* const name = intern("is_Integer");
     return take(PyObject_GetAttr(expression, name)).get() == Py_True;

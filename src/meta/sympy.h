@@ -1,4 +1,4 @@
-// Expressions of sympy, as PyTorch computes sizes with, in ours.
+// Converts sympy expressions, which PyTorch uses for sizes, to gramme's expressions.
 #pragma once
 #include <Python.h>
 
@@ -8,7 +8,7 @@
 
 namespace gramme::meta {
 
-/// Null if it cannot be expressed, or `symbol`, which is given the name of each symbol, gives null.
+/// Null if it cannot be expressed. `symbol` maps a symbol's name to an expression; if it returns null, so does this.
 shape::Expr from_sympy(PyObject* expression, const std::function<shape::Expr(PyObject*)>& symbol);
 
 }  // namespace gramme::meta

@@ -1,3 +1,4 @@
+// Sets and maps filled from torch_targets.def.
 #include "meta/targets.h"
 
 #include <string_view>
@@ -12,7 +13,7 @@
 namespace gramme::meta {
 namespace {
 
-/// Callables and interned method names; held for good.
+/// Callables and interned method names, kept alive.
 using Targets = std::unordered_set<PyObject*>;
 using Names = std::unordered_set<std::string>;
 

@@ -1,4 +1,4 @@
-// What is known of targets by name; tables in targets.def.
+// Facts about targets by name, from the tables in torch_targets.def.
 #pragma once
 #include <Python.h>
 
@@ -7,24 +7,24 @@
 
 namespace gramme::meta {
 
-/// Sets state of the thread or process: never run on fakes; it returns None.
+/// True for functions that set state of the thread or process and return None; they never run on fakes.
 bool sets_state(PyObject* target);
 
 /// Names of aten operators: "index", and "index.Tensor" for one overload.
 struct AtenName {
-  std::string base, overload;  // overload "default" if it has none
+  std::string base, overload;  // "default" if there is none
 };
-/// Whatever its data, the operator does not raise, but for what raises_on_integers says.
+/// True if the operator cannot raise for any data, except as in raises_on_integers().
 bool cannot_raise(const AtenName& name);
-/// May raise if its arguments are integers and the second is not positive.
+/// True if the operator may raise for integers with a non-positive second argument.
 bool raises_on_integers(const AtenName& name);
-/// Which Python numbers the operator takes behind its first argument: see targets.def.
+/// Which Python numbers the operator accepts after its first argument: see torch_targets.def.
 enum class Numbers : uint8_t { Any, Probability, Interval, Deviation };
 Numbers checked_numbers(const AtenName& name);
-/// When the operator's kernel warns, which those of fakes do not: see targets.def.
+/// When the operator's real kernel warns although fakes do not: see torch_targets.def.
 enum class Warns : uint8_t { Never, Always, WithoutFreedom, FromComplex, ToReal };
 Warns kernel_warns(const AtenName& name);
-/// Writes running_mean and running_var without saying so in its schema.
+/// True if the operator writes running_mean and running_var without declaring it in its schema.
 bool writes_running_statistics(const AtenName& name);
 
 }  // namespace gramme::meta

@@ -1,3 +1,4 @@
+// Reads schemas and tags once per overload.
 #include "meta/traits.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -19,7 +20,7 @@ AtenName aten_name(const c10::OperatorName& op) {
           op.overload_name.empty() ? "default" : op.overload_name};
 }
 
-/// The one view whose schema says that it writes.
+/// True for the one view operator whose schema declares a write.
 bool says_that_a_view_writes(const c10::FunctionSchema& schema) { return schema.name() == "prims::as_strided"; }
 
 void read_arguments(Traits& traits, const c10::FunctionSchema& schema, bool statistics) {
@@ -36,7 +37,7 @@ void read_arguments(Traits& traits, const c10::FunctionSchema& schema, bool stat
   }
 }
 
-/// FakeTensorMode takes what these make for plain tensors.
+/// True for operators that make quantized tensors, which FakeTensorMode treats as plain.
 bool makes_quantized(const AtenName& name) {
   return name.base.find("quantize") != std::string::npos && !name.base.starts_with("fake_quantize") &&
          !name.base.starts_with("_fake_quantize") && !name.base.starts_with("dequantize");
@@ -51,7 +52,7 @@ Traits read_traits(PyObject* op) {
   traits.own = is_own_operator(full);
   std::string overload = dot == std::string::npos ? "" : full.substr(dot + 1);
   auto handle = c10::Dispatcher::singleton().findSchema({full.substr(0, dot), overload});
-  if (!handle) {  // a higher-order operator, or a question of TorchScript's: prim::device
+  if (!handle) {  // a higher-order operator, or a TorchScript query such as prim::device
     traits.raises = may_raise({full.substr(0, dot), overload});
     traits.opaque = traits.raises;
     return traits;
@@ -87,7 +88,7 @@ const Traits& traits_of(PyObject* op) {
   kernels = python_kernels();
   auto found = known->find(op);
   if (found != known->end()) return found->second;
-  share(op).release();  // for good: keys are addresses
+  share(op).release();  // kept alive: keys are addresses
   return known->emplace(op, read_traits(op)).first->second;
 }
 

@@ -1,4 +1,4 @@
-// What an operator does whatever its arguments. Only meta's own sources include this.
+// Properties of an operator that do not depend on its arguments. Only meta's own sources include this.
 #pragma once
 #include <ATen/core/operator_name.h>
 #include <Python.h>
@@ -10,27 +10,27 @@
 
 namespace gramme::meta {
 
-/// What an operator does, from its schema, tags and our tables.
+/// Traits from the operator's schema, its tags, and gramme's tables.
 struct Traits {
   bool random = false;
   bool raises = true;
   bool integers = false;
   Numbers numbers = Numbers::Any;
   Warns warns = Warns::Never;
-  bool opaque = true;                              // no schema says what it writes
-  bool composite = false;                          // made of other operators
-  bool python = false;                             // has kernels in Python that see more than their arguments
-  bool own = false;                                // PyTorch's alone
-  bool faked = true;                               // fakes tell what it returns
-  int dropout = -1;                                // position of dropout_p: random only if it is not 0
-  int training = -1;                               // position of `training`: writes only if true
-  int indices = -1;                                // position of the indices that are written at
-  std::vector<std::pair<int, PyObject*>> written;  // positions and names of written arguments
+  bool opaque = true;                              // no schema, so writes are unknown
+  bool composite = false;                          // composite implicit
+  bool python = false;                             // has Python kernels that may see more than their arguments
+  bool own = false;                                // PyTorch's, without kernels of others
+  bool faked = true;                               // fakes can infer it
+  int dropout = -1;                                // index of dropout_p: random only if not 0
+  int training = -1;                               // index of `training`: writes only if true
+  int indices = -1;                                // index of the indices of a write
+  std::vector<std::pair<int, PyObject*>> written;  // indices and names of written arguments
 };
 
-/// With data. Assumed true for operators outside ATen.
+/// True if the operator may raise for some data; assumed for operators outside ATen.
 bool may_raise(const c10::OperatorName& op);
-/// The traits of an OpOverload. The reference holds until an operator gets another kernel in Python.
+/// The traits of an OpOverload. The reference is valid until a Python kernel is registered.
 const Traits& traits_of(PyObject* op);
 
 }  // namespace gramme::meta

@@ -1,3 +1,4 @@
+// The shared ShapeEnv, conversion of capture expressions to its symbols, and attribution of new symbols to results.
 #include "meta/unbacked.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using shape::Expr;
 
 namespace {
 
-/// The ShapeEnv of one capture: its symbols are the capture's, and expressions are computed of them.
+/// The ShapeEnv of one capture, with a symbol for each of the capture's; expressions are computed from these.
 class SharedEnvironment final : public Environment {
  public:
   SharedEnvironment(shape::Assumptions& assumptions, const DataDependence& allowed)
@@ -24,7 +25,7 @@ class SharedEnvironment final : public Environment {
 
   Owned<> number(Expr e) override { return shape::Lowering(*this).lower(e); }
 
-  /// Floats and bools that come out of data are no expressions: nothing can be decided by them.
+  /// Reads a number; data-dependent floats and bools have no expression, since nothing can be decided by them.
   Expr read(PyObject* symbolic) override {
     const bool is_data = take(PyObject_CallMethod(environment_.get(), "is_opaque", "O", symbolic)).get() == Py_True;
     return is_data ? nullptr : Environment::read(symbolic);
@@ -33,10 +34,10 @@ class SharedEnvironment final : public Environment {
   void assume(Expr condition) { take(PyObject_CallMethod(environment_.get(), "assume", "O", number(condition).get())); }
   std::vector<Expr> asserted() { return convert_all("asserted"); }
 
-  /// What the last call made.
+  /// The symbols made by the last call.
   const std::vector<shape::Range>& made() const { return made_; }
   void begin() { made_.clear(); }
-  /// The last call failed: its symbols are nothing's.
+  /// Discards the symbols of a failed call.
   void discard() {
     for (const std::string& name : made_names_) named_.erase(name);
     made_.clear();
@@ -87,7 +88,7 @@ class SharedEnvironment final : public Environment {
   std::vector<std::string> made_names_;
 };
 
-/// True if the symbol is a size or the offset of a tensor in the result, or a number in it.
+/// True if the symbol occurs in the result as a number, or as a size or offset of a tensor.
 bool holds(const Result& result, Expr symbol) {
   if (result.expr == symbol) return true;
   auto is_it = [symbol](shape::SymInt number) { return !number.is_number() && number.expr() == symbol; };
@@ -150,7 +151,7 @@ void Unbacked::assume(Expr condition) {
   try {
     state_->environment.assume(condition);
   } catch (const Inexpressible&) {
-    // It knows less.
+    // The ShapeEnv then knows less, which is harmless.
   }
 }
 

@@ -1,7 +1,7 @@
-// Calls whose results are of sizes that come out of data, or that take such sizes and numbers.
+// Infers calls that return or take data-dependent sizes and numbers.
 //
-// The symbols of such numbers have no hint. What PyTorch says of them depends on all that was said before, so that a
-// capture keeps one ShapeEnv for them, and no memo knows their calls.
+// Such symbols have no hint. PyTorch's answers about them depend on everything assumed before, so a capture keeps one
+// ShapeEnv for them, and their calls are not memoised.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace gramme::meta {
 
-/// True if the call takes a size or a number that comes out of data.
+/// True if the call takes a data-dependent size or number.
 bool takes_unbacked(const Call& call, const shape::Assumptions& assumptions);
 
-/// What may come out of data in the graph.
+/// Which data-dependent values graphs may have.
 struct DataDependence {
   bool scalars = false;  // numbers: item()
   bool shapes = false;   // sizes: nonzero()
@@ -26,19 +26,19 @@ class Unbacked {
   ~Unbacked();
 
   struct Answer {
-    Outcome outcome;  // its guards are about other numbers only
-    /// Symbols that the result brings, numbered from symbol_count() on: what each may be. Each is a size or
-    /// the offset of a tensor in the result, or a number in it.
+    Outcome outcome;  // its guards never mention data-dependent numbers
+    /// The ranges of the result's new symbols, numbered from symbol_count() on. Each is a number in the result, or a
+    /// size or offset of a tensor.
     std::vector<shape::Range> made;
-    /// What the call takes for granted: to be checked before it when the graph runs.
+    /// Assumptions of the call, to be asserted before it in the graph.
     std::vector<shape::Expr> asserted;
-    /// The call decides by this, which nobody knows: PyTorch's words.
+    /// The undecidable condition on which the call failed, in PyTorch's words.
     std::string undecided;
   };
   Answer infer(const Call& call);
-  /// The program has said so.
+  /// Adds an assumption made by the program.
   void assume(shape::Expr condition);
-  /// Tensors were written: what was found of their data is no more.
+  /// Forgets facts about tensors' data, after writes.
   void forget_data();
 
  private:

@@ -1,3 +1,5 @@
+// A subclass of FakeTensorMode with a dispatch method in C++, and a RecordFunction callback, which report operators to
+// the current Watch.
 #include "meta/watch.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -36,14 +38,14 @@ void note_written(Watch& watch, PyObject* value) {
   }
 }
 
-/// dropout_p is there and 0, or left at its default, which is 0.
+/// True if dropout_p is 0, given or by default.
 bool drops_nothing(const Traits& traits, PyObject* args) {
   if (traits.dropout < 0) return false;
   PyObject* probability = positional(args, traits.dropout);
   return !probability || (PyFloat_Check(probability) && PyFloat_AS_DOUBLE(probability) == 0.0);
 }
 
-/// Defaults are left out, and fit.
+/// The argument as a number, or `otherwise` if it is omitted, since defaults are acceptable.
 double number_or(PyObject* value, double otherwise) {
   if (!value) return otherwise;
   const double number = PyFloat_AsDouble(value);
@@ -61,7 +63,7 @@ bool takes(Numbers numbers, PyObject* args) {
       return number_or(first, 0.5) >= 0 && number_or(first, 0.5) <= 1;
     case Numbers::Interval: {
       const double length = number_or(second, 1) - number_or(first, 0);
-      return length >= 0 && length <= 1e4;  // no dtype overflows
+      return length >= 0 && length <= 1e4;  // cannot overflow any dtype
     }
     case Numbers::Deviation:
       return number_or(second, 1) >= 0;
@@ -69,7 +71,7 @@ bool takes(Numbers numbers, PyObject* args) {
   return false;
 }
 
-/// True for integers of which the second is not known to be positive.
+/// True for integer operands whose second is not known to be positive.
 bool are_refused(PyObject* args) {
   for (int i = 0; i < 2; ++i) {
     PyObject* value = positional(args, i);
@@ -91,7 +93,7 @@ PyObject* keyword(PyObject* kwargs, const char* name) {
 
 bool is_real(at::ScalarType dtype) { return dtype != at::kBool && !c10::isComplexType(dtype); }
 
-/// How many elements become one; all of them where no dimensions are named.
+/// The number of elements that are reduced to one; all if no dimensions are given.
 c10::SymInt reduced_elements(const at::Tensor& tensor, PyObject* dims) {
   const bool some = dims && PySequence_Check(dims) && PySequence_Size(dims) > 0;
   c10::SymInt count = some ? c10::SymInt(1) : tensor.sym_numel();
@@ -126,7 +128,7 @@ bool warns(Warns when, PyObject* args, PyObject* kwargs) {
   return false;
 }
 
-/// FakeTensorMode writes at indices of any dtype, the real operator does not.
+/// Checks index dtypes, which FakeTensorMode does not.
 void check_indices(PyObject* indices) {
   if (!indices || !(PyList_Check(indices) || PyTuple_Check(indices))) return;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(indices); ++i) {
@@ -139,7 +141,7 @@ void check_indices(PyObject* indices) {
   }
 }
 
-/// One number is written wherever a mask of all of the tensor says: there is nothing to be out of range.
+/// True if a single number is written under a full mask: no index can be out of range.
 bool writes_under_mask(const Traits& traits, PyObject* args) {
   PyObject *self = positional(args, 0), *indices = positional(args, traits.indices),
            *values = traits.indices < 0 ? nullptr : positional(args, traits.indices + 1);
@@ -167,7 +169,7 @@ void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_NotImplementedError, "an operator in Python without a kernel for fakes");
     throw PythonError();
   }
-  if (watch.fakes == 0) {  // what the mode itself calls to answer for an operator says nothing about it
+  if (watch.fakes == 0) {  // operators that the mode calls to infer another one do not count
     watch.opaque |= traits.opaque;
     watch.warns |= warns(traits.warns, args, kwargs);
     watch.may_raise |= (traits.raises && !writes_under_mask(traits, args)) || (traits.integers && are_refused(args)) ||
@@ -181,7 +183,7 @@ void note(Watch& watch, PyObject* op, PyObject* args, PyObject* kwargs) {
   }
 }
 
-/// The operator's own C++ body (its `decompose` may be a Python one), the parts under the mode again.
+/// Runs the operator's C++ body, with its parts under the mode again (`decompose` may be Python).
 PyObject* decompose(PyObject* mode, PyObject* op, PyObject* args, PyObject* kwargs) {
   PyObject* const key = once([] {
     return take(PyObject_GetAttrString(of_torch::object(of_torch::DispatchKey), "CompositeImplicitAutograd")).release();
@@ -201,8 +203,7 @@ bool is_higher_order(PyObject* op) {
   return PyObject_TypeCheck(op, type);
 }
 
-/// An operator of torch.ops.higher_order, as FakeTensorMode answers for it; null if the answer is its dispatch
-/// method's.
+/// FakeTensorMode's rule for a higher-order operator; null if the operator's dispatch method is used.
 Owned<> rule_of(PyObject* op) {
   PyObject* const fakes = of_torch::object(of_torch::RegisteredHopFakeFns);
   PyObject* const mode = of_torch::object(of_torch::FakeTensorMode);
@@ -211,9 +212,8 @@ Owned<> rule_of(PyObject* op) {
   return take(PyObject_GetItem(rules.get(), mode));
 }
 
-/// FakeTensorMode.__torch_dispatch__ without its logging: (self, func, types, args, kwargs). In inference mode
-/// composite operators come here whole, and the mode's Python decompositions differ from their bodies (dropout copies
-/// when it is off).
+/// FakeTensorMode.__torch_dispatch__(self, func, types, args, kwargs) without its logging. In inference mode composites
+/// arrive whole; they are run by their C++ bodies, since Python decompositions differ (dropout copies when it is off).
 PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   static PyObject* name = intern("dispatch");
   PyObject* kwargs = count > 3 ? arguments[3] : nullptr;
@@ -240,7 +240,7 @@ PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
   return result;
 }
 
-/// The operators that the call itself asks for, composite ones included: those may look at data where fakes have none.
+/// Counts operators that the call itself dispatches, composites included. Those may also read data, which fakes lack.
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
   if (!current || current->operators++ > 0 || current->may_raise) return nullptr;
   const std::optional<c10::OperatorName> op = function.operator_name();
@@ -256,8 +256,8 @@ void on_end(const at::RecordFunction&, at::ObserverContext*) {
 PyMethodDef kDispatch = {"__torch_dispatch__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dispatch)),
                          METH_FASTCALL, nullptr};
 
-/// A subclass whose dispatch method is ours. It is set after the class is made: TorchDispatchMode wraps what it finds
-/// then.
+/// The subclass of FakeTensorMode. Its dispatch method is set after the class is made, because TorchDispatchMode wraps
+/// the one it finds then.
 PyObject* watching_type() {
   PyObject* const type = once([] {
     Owned<> base = share(of_torch::object(of_torch::FakeTensorMode));

@@ -1,5 +1,5 @@
-// What a call does at the dispatcher's boundary while it runs on fakes: the operators it reaches say whether it is
-// random, may raise on data or warns, and which storages it writes. Only meta's own sources include this.
+// Watches the operators of a call on fakes: whether it is random, may raise or warns, and which storages it writes.
+// Only meta's own sources include this.
 #pragma once
 #include <c10/core/StorageImpl.h>
 
@@ -12,12 +12,12 @@
 
 namespace gramme::meta {
 
-/// A new FakeTensorMode that reports each operator to the innermost Watch of its thread before it runs. Without a
-/// ShapeEnv all sizes are numbers.
+/// A new FakeTensorMode that reports each operator, before it runs, to the thread's innermost Watch. Without a ShapeEnv
+/// all sizes are numbers.
 Owned<> new_watching_mode(PyObject* shape_env);
 
-/// Active from construction to destruction. Generators drawn from meanwhile (a kernel run on zeros for want of a meta
-/// kernel) are put back.
+/// Scope of watching. Restores generators that were used meanwhile (by a kernel run on zeros for lack of a meta
+/// kernel).
 class Watch {
  public:
   Watch();
@@ -27,12 +27,12 @@ class Watch {
 
   bool random = false;
   bool may_raise = false;
-  bool warns = false;   // though its fakes do not
-  bool opaque = false;  // an operator without a schema was reached
-  int operators = 0;    // under way, as the dispatcher sees them
-  int fakes = 0;        // under way in the mode
+  bool warns = false;   // the real kernel warns, although fakes do not
+  bool opaque = false;  // reached an operator without a schema
+  int operators = 0;    // nesting depth of dispatched operators
+  int fakes = 0;        // nesting depth inside the mode
   bool runs_python = false;
-  bool asks_program = false;  // what is not PyTorch's own was reached
+  bool asks_program = false;  // reached an operator that is not PyTorch's own
   std::unordered_set<const c10::StorageImpl*> written;
 
   void save_generator();

@@ -1,3 +1,4 @@
+// Calls __tensor_flatten__ and __tensor_unflatten__ on wrappers of fakes.
 #include "meta/wrapped.h"
 
 #include <stdexcept>

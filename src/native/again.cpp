@@ -1,4 +1,4 @@
-// The forward of a call, run again under autograd: for a backward that no tape is for, and for eager's errors.
+// Runs the forward of a call again under autograd: for a backward that has no tape, and for eager's errors.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -21,7 +21,7 @@ namespace {
 
 using torch::autograd::Edge;
 
-/// The thread's modes are those of a plain forward while it lives.
+/// Scope in which the thread's modes are those of a plain forward.
 class PlainForward {
  public:
   PlainForward()
@@ -49,7 +49,7 @@ class PlainForward {
   const bool anomaly_, checks_nan_;
 };
 
-/// The default generator is in the state while it lives.
+/// Scope in which the default generator has the given state.
 class FromState {
  public:
   explicit FromState(const at::Tensor& state) {
@@ -69,7 +69,7 @@ class FromState {
   at::Generator generator_ = at::detail::getDefaultCPUGenerator();
   at::Tensor before_;
 };
-/// Counters are at other versions while it lives.
+/// Scope in which version counters have other values.
 class AtVersions {
  public:
   AtVersions(const std::vector<c10::VariableVersion>& counters, const std::vector<uint32_t>& versions, size_t count)
@@ -86,16 +86,16 @@ class AtVersions {
   AtVersions(const AtVersions&) = delete;
 
  private:
-  std::vector<c10::VariableVersion> counters_;  // copies count together with what they were made of
+  std::vector<c10::VariableVersion> counters_;  // copies share the counter of their original
   std::vector<uint32_t> now_;
 };
 
-/// What a second forward is given.
+/// The inputs of a second forward.
 struct Given {
   std::vector<at::Tensor> inputs;
-  std::vector<std::pair<at::Tensor, Edge>> told_apart;  // and where their gradients belong
+  std::vector<std::pair<at::Tensor, Edge>> told_apart;  // with the edges for their gradients
 
-  /// No two inputs have one gradient, so that it is known to which of them it goes.
+  /// Replaces inputs that share a gradient, so that it is known which of them a gradient belongs to.
   void tell_apart() {
     std::unordered_set<Edge> seen;
     for (at::Tensor& input : inputs) {
@@ -109,7 +109,7 @@ struct Given {
   }
 };
 
-/// The same bits, past versions.
+/// Copies bits without raising version counters.
 void copy_memory(const at::Tensor& from, const at::Tensor& to) {
   const at::AutoDispatchBelowADInplaceOrView below;
   if (from.storage().nbytes() != to.storage().nbytes()) return void(to.copy_(from));
@@ -138,7 +138,7 @@ std::unique_ptr<EagerGraph> ForwardCall::run_again() const {
   return made;
 }
 
-/// For inputs that no formula saved: of them only the form matters.
+/// Adds stand-ins for inputs that no formula saved: only their form matters.
 void ForwardCall::add_stand_ins(std::vector<at::Tensor>& given) const {
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i].defined()) continue;
@@ -151,7 +151,7 @@ void ForwardCall::add_stand_ins(std::vector<at::Tensor>& given) const {
         given[static_cast<size_t>(use.input)].requires_grad_();
 }
 
-/// Inputs may hold other data than at the forward, by writes that nobody counts: what formulas saved is what it was.
+/// Restores what formulas saved, since uncounted writes may have changed the inputs after the forward.
 void ForwardCall::restore_saved(const EagerGraph& made) const {
   if (!plan) return;
   made.each_saved([this](const at::Tensor& tensor, Register r) {
@@ -169,12 +169,12 @@ void ForwardCall::raise_as_eager(const Saver& saver) const {
     const size_t counter = inputs.size() + i;
     const c10::VariableVersion its = output.unsafeGetTensorImpl()->version_counter();
     const uint32_t now = counters[counter].current_version();
-    if (its.current_version() != now)  // else it is the program's
+    if (its.current_version() != now)  // otherwise the program wrote it
       c10::VariableVersion(its).set_version(its.current_version() + now - versions[counter]);
     const auto alive = shown[i].lock();
     if (!alive) continue;
     const at::Tensor given(alive);
-    // A write that autograd saw has given it another node.
+    // A write that autograd recorded has given it another node.
     if (given.grad_fn() && !is_of_forward(*given.grad_fn()))
       torch::autograd::impl::set_gradient_edge(output, torch::autograd::impl::gradient_edge(given));
   }

@@ -1,3 +1,4 @@
+// Union-find over registers: joins those that share memory by storage or by an operator's schema.
 #include "native/aliases.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ void Aliases::join_results(const Instruction& instruction, const Recorder& recor
     is_view_[static_cast<size_t>(view_of(instruction).target)] = true;
   }
   if (!instruction.call) return;
-  bool told = false;  // the schema says that results share memory
+  bool told = false;  // the schema declares that results share memory
   for (const c10::Argument& result : instruction.call->op.schema().returns()) told |= result.alias_info() != nullptr;
   each_write(instruction, [&](Register made) {
     const Seen& to = recorder.seen(made);
@@ -67,7 +68,7 @@ void Aliases::join_results(const Instruction& instruction, const Recorder& recor
   });
 }
 
-/// `leaves`: by root, does one of the group?
+/// `leaves`, by root: whether a register of the group leaves the tape.
 void Aliases::mark_written(const Instruction& instruction, const std::vector<bool>& leaves) {
   auto note = [&](Register r) {
     if (leaves[static_cast<size_t>(root(r))]) mark(r);

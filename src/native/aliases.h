@@ -6,14 +6,14 @@
 
 namespace gramme::native {
 
-/// Groups of registers that share memory with one another, as far as inputs and operators show.
+/// Groups of registers that share memory, as far as inputs and operators show.
 class Aliases {
  public:
   explicit Aliases(const Assembly& assembly);
-  /// True if the memory is written, handed to Python, or returned as a view of something. Then someone may ask for
-  /// version counters or bases in its group.
+  /// True if the memory is written, passed to Python, or returned as a view. Version counters and bases in the group
+  /// can then be observed.
   bool observed(Register r) const { return observed_[static_cast<size_t>(root(r))]; }
-  /// A number for all that share memory with it.
+  /// The number of the register's group.
   Register group(Register r) const { return root(r); }
 
  private:

@@ -1,3 +1,5 @@
+// The passes from a recording to a tape: views, fusing, composites and prepared calls, choice of kernels, numbering of
+// registers, frees after last uses.
 #include "native/assemble.h"
 
 #include <ATen/ATen.h>
@@ -19,7 +21,7 @@ namespace gramme::native {
 
 c10::DispatchKeySet plain_keys() {
   static const c10::DispatchKeySet keys = [] {  // no Python: an allocation
-    const c10::InferenceMode off(false);        // whatever mode the first tape of the process is made in
+    const c10::InferenceMode off(false);        // independent of the mode in which the first tape is made
     return at::detail::empty_cpu({0}, c10::kFloat).key_set();
   }();
   return keys;
@@ -27,7 +29,7 @@ c10::DispatchKeySet plain_keys() {
 
 namespace {
 
-/// From this many elements of one tensor on, or instructions, other threads are let run.
+/// Tapes with a tensor of this many elements, or this many instructions, release the GIL.
 constexpr int64_t kLargeTensor = 16384;
 constexpr size_t kManyInstructions = 8;
 
@@ -41,13 +43,13 @@ bool writes(const c10::OperatorHandle& op) {
   });
 }
 
-/// With autograd's kernels left out for all of the tape?
+/// True if the instruction needs no autograd kernel anywhere in the tape.
 bool is_direct(const Instruction& instruction) {
   if (instruction.kind == Instruction::View) return !view_of(instruction).by_operators;
   return instruction.kind == Instruction::Number || instruction.kind == Instruction::Fused || !instruction.keys.empty();
 }
 
-/// An operator that others have added may run Python code.
+/// True for operators outside ATen, which may run Python code.
 bool is_foreign(const Instruction& instruction) {
   return instruction.call && instruction.call->op.operator_name().getNamespace() != "aten";
 }
@@ -129,7 +131,7 @@ class Assembler {
     collapse_views(given_.instructions, returned_);
   }
 
-  /// A linear layer whose result others can look at is called as PyTorch calls it.
+  /// Calls a linear layer as PyTorch does if its result can be observed.
   void keep_hidden_linears(const Aliases& aliases) {
     for (Instruction& instruction : given_.instructions)
       if (is_prepared_linear(instruction) && !may_be_one_call(instruction, aliases)) instruction.invoke = nullptr;
@@ -140,15 +142,15 @@ class Assembler {
            (makes_no_view(linear) && !aliases.observed(linear.call->results[0].registers[0]));
   }
 
-  /// True if nobody outside sees the results, or asks what they are views of.
+  /// True if the results, and what they are views of, cannot be observed from outside.
   bool is_hidden(const Instruction& instruction, const Aliases& aliases) const {
     bool hidden = true;
     each_write(instruction, [&](Register r) { hidden &= !returned_[static_cast<size_t>(r)] && !aliases.observed(r); });
     return hidden;
   }
 
-  /// Straight to the CPU kernel, by way of the one that keeps version counters and views where there is one. For a
-  /// composite those are kept by the operators it calls, so that its results must be nobody's business.
+  /// Chooses the dispatch keys for calling the CPU kernel directly, through the kernel for version counters and views
+  /// if there is one. For a composite the operators it calls do that, so its results must not be observable.
   void choose_keys(Instruction& instruction, const Aliases& aliases) {
     if (!instruction.call) return;
     bool plain = true;
@@ -170,7 +172,7 @@ class Assembler {
     return undefined || (seen.plain && plain_keys().isSupersetOf(seen.keys));
   }
 
-  /// Inputs keep their numbers, constants come next; what nothing uses any more has none.
+  /// Renumbers registers: inputs keep their numbers, constants follow, unused ones disappear.
   void renumber() {
     const Recorder& recorder = given_.recorder;
     std::vector<Register> number(static_cast<size_t>(recorder.registers()), kNone);
@@ -200,7 +202,7 @@ class Assembler {
     rename_registers(tape_->kept, rename);
   }
 
-  /// The output takes each temporary out of its register where it stands last.
+  /// Lets the output take each temporary from its register at its last occurrence.
   void take_out(Place& place, std::vector<bool>& taken) const {
     for (size_t i = place.items.size(); i-- > 0;) take_out(place.items[i], taken);
     if (place.kind != Place::Tensor || place.index < tape_->first_temporary) return;

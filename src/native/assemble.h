@@ -1,4 +1,4 @@
-// From what a recording found to a tape that can be run.
+// Turns a recording into a tape that can be run.
 #pragma once
 #include <memory>
 
@@ -9,23 +9,23 @@ namespace gramme::native {
 
 struct Assembly {
   std::shared_ptr<const Program> program;
-  std::vector<Instruction> instructions;  // operators are not bound yet
-  std::vector<Place> inputs;              // by input of the program
+  std::vector<Instruction> instructions;  // operators are not yet bound
+  std::vector<Place> inputs;              // by program input
   Place output;
   const Recorder& recorder;
   int32_t objects, modes;
   bool below_autograd;
-  std::vector<Register> kept = {};   // beside the output, for the caller; kNone stays kNone
-  std::vector<Register> shown = {};  // of kept: others may look at their bases and version counters
-  bool counts_inside = true;         // may someone look at the version counters of what does not leave?
-  bool fuses = false;                // may elementwise operators be computed together?
-  bool drops_inputs = false;         // the frame owns the inputs: they are freed after their last use, too
+  std::vector<Register> kept = {};   // kept for the caller beside the output; kNone stays kNone
+  std::vector<Register> shown = {};  // those of `kept` whose bases and version counters can be observed
+  bool counts_inside = true;         // version counters of tensors that stay inside can be observed
+  bool fuses = false;                // elementwise operators may be fused
+  bool drops_inputs = false;         // the frame owns the inputs, so they too are freed after their last use
 };
 
-/// Chooses how each operator is called, replaces what can be had cheaper, gives registers their final numbers, frees
-/// each after its last use, binds.
+/// Chooses how each operator is called, replaces calls by cheaper ones, numbers the registers, frees each after its
+/// last use, and binds the instructions.
 std::unique_ptr<Tape> assemble(Assembly assembly);
-/// Keys of a plain tensor on the CPU that autograd may record.
+/// The dispatch keys of a plain CPU tensor that autograd may record.
 c10::DispatchKeySet plain_keys();
 
 }  // namespace gramme::native

@@ -1,3 +1,4 @@
+// Watches what scaled_dot_product_attention calls when sizes repeat, and then calls the flash kernel directly.
 #include "native/attention.h"
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_cpu_dispatch.h>
@@ -18,7 +19,7 @@ namespace {
 
 enum Argument : size_t { kQuery, kKey, kValue, kMask, kDropout, kCausal, kScale, kGroups };
 
-/// What stands in a float mask for true and false.
+/// The values of a float mask for true and false.
 struct MaskValues {
   at::Tensor kept, left_out;
 };
@@ -41,7 +42,7 @@ struct Attention final : Bound {
   int32_t remembered;
 };
 
-/// The settings of the process that the choice depends on.
+/// The process settings that the choice of a kernel depends on.
 int64_t settings() {
   const KernelSettings now = KernelSettings::read();
   return now.flash | now.efficient << 1 | now.math << 2 | now.overrideable << 3;
@@ -80,7 +81,7 @@ bool is_flash(const at::RecordFunction& function) {
   return name && name->name == "aten::_scaled_dot_product_flash_attention_for_cpu";
 }
 
-/// Sees whether the operator, called while it lives, calls flash attention for what it was given.
+/// Scope that detects whether the operator calls flash attention on its own operands.
 class Watch {
  public:
   Watch(const Attention& self, const Operands& operands)
@@ -129,7 +130,7 @@ class Watch {
 };
 thread_local Watch* Watch::current = nullptr;
 
-/// What the operator does once it has chosen.
+/// What the operator does after choosing flash attention.
 at::Tensor flash(const Attention& self, const Operands& operands) {
   const std::optional<at::Tensor>& mask = operands.mask;
   auto attend = [&](const std::optional<at::Tensor>& floats) {
@@ -141,7 +142,8 @@ at::Tensor flash(const Attention& self, const Operands& operands) {
   return attend(at::cpu::where(*mask, values.kept, values.left_out));
 }
 
-/// Who meets the same sizes a second time watches the operator, so that sizes that change all the time cost nothing.
+/// Runs the instruction. The operator is watched when the same sizes come a second time, so that constantly changing
+/// sizes cost nothing.
 void run_attention(const Instruction& instruction, Run& run) {
   const auto& self = static_cast<const Attention&>(*instruction.bound);
   auto call_whole = [&] { self.whole.invoke(self.whole, run); };
@@ -160,7 +162,7 @@ void run_attention(const Instruction& instruction, Run& run) {
   before.known = true;
 }
 
-/// True for a call that flash attention may be chosen for, with nothing unusual about it.
+/// True for an ordinary call for which flash attention may be chosen.
 bool is_plain(const OperatorCall& call) {
   auto is_tensor = [&](Argument i) { return call.arguments[i].kind == OperatorArgument::Tensor; };
   auto is_constant = [&](Argument i) { return call.arguments[i].kind == OperatorArgument::Constant; };

@@ -1,12 +1,12 @@
-// Attention whose sizes vary: PyTorch's operator chooses a kernel by them. What it was seen to choose is called at once
-// as long as they stay.
+// Attention with varying sizes. PyTorch's operator chooses a kernel by them; as long as the sizes stay, the kernel seen
+// before is called directly.
 #pragma once
 #include "native/tape.h"
 
 namespace gramme::native {
 
-/// Lets an instruction that is bound to its operator go straight to the kernel. `remembered` counts those of the
-/// tape that remember something.
+/// Lets an instruction bound to the operator call the kernel directly. `remembered` counts the tape's instructions that
+/// remember something.
 void bind_attention(Instruction& instruction, int32_t& remembered);
 
 }  // namespace gramme::native

@@ -1,3 +1,5 @@
+// RecordedBackward runs one piece of a backward, by its tape, by the recorded engine graph, or by running the forward
+// again; Entry nodes in front of it carry the names and hooks of autograd's nodes.
 #include "native/backward_node.h"
 
 #include <ATen/SequenceNumber.h>
@@ -31,7 +33,7 @@ void add_slot(Node& node, const Slot& slot) {
                           slot.metadata.grad_dtype());
 }
 
-/// What outputs show as their node, under the name of autograd's; hands gradients on to the piece's.
+/// The node that outputs show as grad_fn, named like autograd's; passes gradients on to the piece's node.
 class Entry final : public Node {
  public:
   Entry(uint64_t number, std::string name) : Node(number), name_(std::move(name)) {}
@@ -46,7 +48,7 @@ class Entry final : public Node {
   const std::string name_;
 };
 
-/// The name of the node that makes the outputs among the piece's slots, if it is one and makes nothing else.
+/// The name of the node that makes the outputs of the piece's slots, if it is a single one and makes nothing else.
 const std::string* name_of_outputs(const Piece& piece) {
   const Slot& first = piece.slots[0];
   const bool alike = std::ranges::all_of(
@@ -61,7 +63,7 @@ class RecordedBackward final : public NodeOfForward {
     for (const Slot& slot : this->piece().slots) add_slot(*this, slot);
   }
 
-  /// Where there are weak references the destructor is late.
+  /// With weak references the destructor would come too late.
   void release_resources() override {
     if (const std::shared_ptr<ForwardCall> of = std::move(call)) {
       std::lock_guard<std::recursive_mutex> lock(of->mutex);
@@ -76,12 +78,12 @@ class RecordedBackward final : public NodeOfForward {
   }
 
   void release_variables() override {
-    if (!call) return;  // the node itself goes
+    if (!call) return;  // the node itself is destroyed
     std::lock_guard<std::recursive_mutex> lock(call->mutex);
     call->drop();
   }
 
-  // For compiled autograd, which runs the node as it is, in a graph for this node alone. Later calls are the engine's.
+  // For compiled autograd, which calls the node in a graph for this node alone. Later calls are the engine's.
   void compiled_args(CompiledNodeArgs& args) const override {
     static std::atomic<uint64_t> count = 0;
     if (call->grafted) return;
@@ -112,15 +114,15 @@ class RecordedBackward final : public NodeOfForward {
     std::optional<BackwardKey> key = create_graph ? std::nullopt : BackwardKey::read(gradients, wanted);
     std::shared_ptr<const BackwardTape> tape = key ? call->training->find(piece_, *key) : nullptr;
     if (tape && call->may_run(*tape)) return run_tape(*tape, gradients, alone, lock);
-    // The nodes that the gradients' own graph leads to are of a forward that nobody else goes back through: the engine
-    // frees what they saved before it comes here again.
+    // The gradients' graph leads to nodes of a forward used by nothing else, so the engine frees what they saved before
+    // it comes here again.
     if (create_graph) return call->run_again()->run(piece_, gradients, wanted, true);
     if (!call->graph) call->graph = call->run_again();
     if (!key || tape) return call->graph->run(piece_, gradients, wanted, false);
     return record(*call->graph, std::move(*key), gradients).found;
   }
 
-  /// Autograd's own nodes are behind this one (graft.h).
+  /// After grafting: autograd's own nodes follow this one (graft.h).
   variable_list hand_on(variable_list&& gradients) {
     gradients.resize(num_outputs());
     return std::move(gradients);
@@ -136,7 +138,7 @@ class RecordedBackward final : public NodeOfForward {
     return found;
   }
 
-  /// What the tape reads. What nobody else will read is its own, and so are the gradients.
+  /// The tape's inputs. It owns the gradients, and kept tensors that have no other reader.
   variable_list take(const BackwardTape& tape, variable_list& gradients) {
     variable_list given;
     given.reserve(tape.sources().size());
@@ -155,7 +157,7 @@ class RecordedBackward final : public NodeOfForward {
     return given;
   }
 
-  /// The gradients, and a tape if the backward is one.
+  /// Runs the backward by the engine while recording it; returns the gradients, and a tape if one could be made.
   BackwardTape::Record record(EagerGraph& graph, BackwardKey key, const variable_list& gradients) {
     BackwardTape::Record record(graph, piece_, std::move(key), gradients);
     if (record.tape)
@@ -172,7 +174,7 @@ variable_list RecordedBackward::apply_with_saved(const variable_list& gradients,
   using namespace torch::dynamo::autograd;
   if (call->grafted) return hand_on(variable_list(gradients));
   auto function = [self = getptr()](const variable_list& gradients, const std::vector<c10::IValue>& /*arguments*/) {
-    std::optional<GilReleased> released;  // the engine may be asked
+    std::optional<GilReleased> released;  // the engine may be called
     if (PyGILState_Check()) released.emplace();
     return static_cast<RecordedBackward&>(*self).apply(variable_list(gradients));
   };
@@ -184,12 +186,12 @@ variable_list RecordedBackward::apply_with_saved(const variable_list& gradients,
   return compiler->call_function(saved.get_py_compiler(), "apply_functional", bound, gradients, {}, metadata);
 }
 
-/// Where gradients of the piece's slots go, by slot: to its node; or by way of a node for each of autograd's that makes
-/// outputs, since hooks of an output are called if that node is, and not if the piece is. The engine calls them in the
-/// order of autograd's.
+/// By slot: the edge for its gradient, to the piece's node or through an Entry. There is an Entry for each autograd
+/// node that makes outputs, because hooks of an output must run exactly if that node would run. The engine calls
+/// Entries in autograd's order.
 std::vector<Edge> ends_of(const Piece& piece, const c10::intrusive_ptr<Node>& node) {
   uint64_t number = node->sequence_nr();
-  std::map<size_t, std::vector<size_t>, std::greater<>> groups;  // slots by node; the last in the engine's order first
+  std::map<size_t, std::vector<size_t>, std::greater<>> groups;  // slots by node, latest in the engine's order first
   std::vector<Edge> ends;
   for (size_t i = 0; i < piece.slots.size(); ++i) {
     ends.emplace_back(node, static_cast<uint32_t>(i));
@@ -208,7 +210,7 @@ std::vector<Edge> ends_of(const Piece& piece, const c10::intrusive_ptr<Node>& no
   return ends;
 }
 
-/// So many numbers in a row, as if the thread had made nodes.
+/// Takes `count` consecutive sequence numbers, as if the thread had made nodes.
 uint64_t take_numbers(uint64_t count) {
   const uint64_t first = at::sequence_number::peek();
   for (uint64_t i = 0; i < count; ++i) at::sequence_number::get_and_increment();
@@ -228,7 +230,7 @@ void hang(const std::shared_ptr<ForwardCall>& call, const std::vector<Edge>& edg
   call->first_number = take_numbers(layout.numbers);
   call->nodes.resize(layout.pieces.size(), c10::weak_intrusive_ptr<Node>(c10::intrusive_ptr<Node>()));
   call->ends.resize(layout.outputs.size(), {c10::weak_intrusive_ptr<Node>(c10::intrusive_ptr<Node>()), 0});
-  for (size_t p = layout.pieces.size(); p-- > 0;) {  // the engine calls those first that were made last
+  for (size_t p = layout.pieces.size(); p-- > 0;) {  // the engine calls nodes in reverse order of creation
     const Piece& piece = layout.pieces[p];
     const c10::intrusive_ptr<Node> node =
         c10::make_intrusive<RecordedBackward>(call, p, call->first_number + piece.number);

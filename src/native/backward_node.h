@@ -1,4 +1,4 @@
-// The nodes of autograd that stand for the pieces of a graph.
+// Autograd nodes for the pieces of a recorded backward.
 #pragma once
 #include <memory>
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace gramme::native {
 
-/// True if the node stands for a piece of a forward, or for what makes its results.
+/// True for such a node, or an Entry in front of one.
 bool is_of_forward(const torch::autograd::Node& node);
-/// Makes the first outputs (in the order of Layout::outputs) results of nodes whose edges to the inputs are given.
+/// Attaches nodes to the first outputs (in the order of Layout::outputs); `edges` are those to the inputs.
 void hang(const std::shared_ptr<ForwardCall>& call, const std::vector<torch::autograd::Edge>& edges,
           const std::vector<at::Tensor>& outputs);
 

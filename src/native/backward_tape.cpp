@@ -1,3 +1,4 @@
+// Converts the operators that the engine called for a piece to a tape, and runs it.
 #include "native/backward_tape.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -24,13 +25,14 @@ bool is_plain(const at::Tensor& tensor) {
          !tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
-/// From what was observed to the instructions of a tape.
+/// Converts observed calls to instructions.
 class Conversion {
  public:
   Conversion(const EagerGraph& graph, std::vector<Register> slots)
       : recorder_(*graph.recorder()), slots_(std::move(slots)), flat_(graph.flat_registers()) {}
 
-  /// Why the calls cannot be made again; empty if they can. `leaving`: the registers of the gradients.
+  /// Converts all calls; returns why they cannot be repeated, or an empty text. `leaving`: the registers of the
+  /// gradients.
   std::string run(const std::vector<Observed>& observed, const std::vector<Register>& leaving) {
     for (const auto& [r, tensor] : recorder_.constants()) known_.insert(r);
     for (const Observed& record : observed)
@@ -67,7 +69,7 @@ class Conversion {
   std::vector<BackwardSource> sources() const { return sources_; }
 
  private:
-  /// Empty, or why not. A composite becomes what it called.
+  /// Converts one call, a composite to what it called; returns why not, or an empty text.
   std::string add(const Observed& record, bool inside = false) {
     const bool makes = std::ranges::any_of(
         record.call.results, [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
@@ -86,7 +88,7 @@ class Conversion {
     return {};
   }
 
-  /// Null if it can be called again for other tensors.
+  /// Why the call cannot be repeated on other tensors; null if it can.
   const char* why_not(const Observed& record) const {
     if (record.data_shaped) return "data decides";
     if (record.grad_mode) return "the grad mode is on";
@@ -100,7 +102,7 @@ class Conversion {
     return nullptr;
   }
 
-  /// Operators whose results nobody reads, unless they write to something.
+  /// Drops operators whose results are not read, unless they write to something.
   void drop_unread(const std::vector<Register>& leaving) {
     std::unordered_set<Register> read(leaving.begin(), leaving.end());
     for (size_t i = instructions_.size(); i-- > 0;) {
@@ -140,7 +142,7 @@ class Conversion {
 
   const Recorder& recorder_;
   std::vector<Register> slots_;                        // by slot; kNone: no gradient
-  const std::unordered_map<Register, Register> flat_;  // of the flat tape, by that of the recorder
+  const std::unordered_map<Register, Register> flat_;  // flat tape's register, by the recorder's
   std::unordered_set<Register> made_, known_;
   std::vector<Instruction> instructions_;
   std::vector<Register> inputs_;
@@ -159,7 +161,7 @@ class Memory {
           each_read(instruction, [&](Register of) { parent_[static_cast<size_t>(root(made))] = root(of); });
         });
   }
-  /// The same for all that share memory.
+  /// The representative of all registers that share memory.
   Register root(Register r) const {
     while (parent_[static_cast<size_t>(r)] != r) r = parent_[static_cast<size_t>(r)];
     return r;
@@ -194,7 +196,7 @@ std::optional<BackwardKey> BackwardKey::read(const variable_list& gradients, std
 
 BackwardTape::Record::Record(EagerGraph& graph, size_t piece, BackwardKey key, const variable_list& gradients) {
   Recorder& recorder = *graph.recorder();
-  // Other tensors on the same memory: the same tensor may come in twice, or have been seen in the forward.
+  // New tensors on the same memory, since a tensor may come in twice or have been seen in the forward.
   variable_list given(gradients.size());
   std::vector<Register> slots(gradients.size(), kNone);
   for (size_t i = 0; i < gradients.size(); ++i) {
@@ -250,13 +252,13 @@ void BackwardTape::find_ends() {
 
 variable_list BackwardTape::run(variable_list&& given, const std::vector<bool>& taken, const Taker& take) const {
   std::unique_ptr<Frame> frame = frames_.take(*tape_);
-  for (size_t i = 0; i < given.size(); ++i) frame->own[i] = std::move(given[i]);  // inputs are the first registers
+  for (size_t i = 0; i < given.size(); ++i) frame->own[i] = std::move(given[i]);  // inputs occupy the first registers
   Run run = frame->run();
   run.below_autograd = unwatched();
   std::optional<BelowAutograd> below;
   if (run.below_autograd) below.emplace(*tape_);
   variable_list found(tape_->kept.size());
-  size_t at = 0, done = 0;  // on an exception the frame goes
+  size_t at = 0, done = 0;  // on an exception the frame is dropped
   for (const auto [end, use, moves] : ends_) {
     tape_->run(run, &at, done, end);
     done = end;

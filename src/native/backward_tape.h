@@ -1,4 +1,4 @@
-// What the engine called for one piece of a graph, as a tape.
+// The operators that the autograd engine called for one piece of a graph, as a tape.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,40 +12,40 @@
 
 namespace gramme::native {
 
-/// What decides which operators a piece's formulas call.
+/// Everything that decides which operators a piece's formulas call: layouts of gradients, and which results are wanted.
 struct BackwardKey {
-  /// None if a gradient is not of a plain tensor on the CPU, or formulas must not be replaced now.
+  /// Nullopt if a gradient is no plain CPU tensor, or if formulas must not be replaced now.
   static std::optional<BackwardKey> read(const torch::autograd::variable_list& gradients, std::vector<bool> wanted);
   bool operator==(const BackwardKey&) const = default;
 
-  std::vector<std::optional<c10::DimVector>> strides;  // by slot; none: no gradient
+  std::vector<std::optional<c10::DimVector>> strides;  // by slot; nullopt: no gradient
   std::vector<bool> wanted;                            // by use
   aten::GlobalState state;
   KernelSettings settings;
 };
 
-/// Where a tape finds a tensor that it is given.
+/// Where an input of a backward tape comes from.
 struct BackwardSource {
   enum Kind : uint8_t { Slot, Kept } kind;
-  int32_t index;  // of the slot; of the register of the flat tape
+  int32_t index;  // slot, or register of the flat tape
 };
 
 class BackwardTape {
  public:
-  /// Carries out the piece by the engine and writes down what it calls.
+  /// Runs the piece by the engine and records what it calls.
   struct Record {
     Record(EagerGraph& graph, size_t piece, BackwardKey key, const torch::autograd::variable_list& gradients);
     torch::autograd::variable_list found;
-    std::shared_ptr<const BackwardTape> tape;  // null if that cannot be called again for other tensors,
-    std::string why;                           // and why
+    std::shared_ptr<const BackwardTape> tape;  // null if the calls cannot be repeated
+    std::string why;                           // why there is no tape
   };
 
   const BackwardKey& key() const { return key_; }
-  /// What `run` is given, in that order.
+  /// The inputs of `run`, in order.
   const std::vector<BackwardSource>& sources() const { return sources_; }
-  /// Takes the gradient of a use away as soon as nothing in the tape needs it.
+  /// Receives the gradient of a use as soon as the tape no longer needs it.
   using Taker = std::function<void(size_t use, at::Tensor&& gradient)>;
-  /// Gradients by use, but for those that `taken` says, which go to `take`.
+  /// Returns the gradients by use; those marked in `taken` go to `take` instead.
   torch::autograd::variable_list run(torch::autograd::variable_list&& given, const std::vector<bool>& taken = {},
                                      const Taker& take = {}) const;
   const Tape& tape() const { return *tape_; }
@@ -60,12 +60,12 @@ class BackwardTape {
   BackwardKey key_;
   std::vector<BackwardSource> sources_;
   std::unique_ptr<const Tape> tape_;
-  /// After this many instructions nothing in the tape needs the gradient of the use, or writes to its memory.
+  /// The instruction after which the tape neither needs a use's gradient nor writes to its memory.
   struct End {
     size_t instructions, use;
-    bool moves;  // no later one is of the same register
+    bool moves;  // no later End has the same register
   };
-  std::vector<End> ends_;  // in that order
+  std::vector<End> ends_;  // in order of instructions
   mutable LockedFramePool frames_;
 };
 

@@ -1,3 +1,5 @@
+// The hit path: placing inputs in a frame, running the tape with or without the GIL, taking the outputs, and
+// translating exceptions.
 #include "native/call.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -12,7 +14,7 @@
 namespace gramme::native {
 namespace {
 
-/// An entry of a dict among the object's own attributes, or null.
+/// An entry of a dict that is an attribute of the object, or null.
 PyObject* entry(PyObject* object, PyObject* dict_name, PyObject* name) {
   Owned<> own = Owned<>::steal(PyObject_GenericGetDict(object, nullptr));
   PyObject* dict = own ? PyDict_GetItemWithError(own.get(), dict_name) : nullptr;
@@ -29,7 +31,7 @@ Owned<> member(PyObject* module, PyObject* name) {
   return take(PyObject_GetAttr(module, name));
 }
 
-/// The GIL is not held while it lives, if `wanted`.
+/// Scope without the GIL, if `wanted`.
 class Released {
  public:
   Released(Run& run, bool wanted) : run_(run) {
@@ -45,7 +47,7 @@ class Released {
   Run& run_;
 };
 
-/// A frame from a pool, given back empty.
+/// A frame from a pool, returned empty.
 class BorrowedFrame {
  public:
   BorrowedFrame(FramePool& pool, const Tape& tape) : pool_(pool), frame_(pool.take(tape)) {}
@@ -55,7 +57,7 @@ class BorrowedFrame {
   }
   BorrowedFrame(const BorrowedFrame&) = delete;
   Frame& operator*() const { return *frame_; }
-  /// The run came to its end.
+  /// Call after a complete run.
   void finish(const Tape& tape, bool retained) {
     frame_->drop_inputs(tape, retained);
     clean_ = true;
@@ -67,7 +69,7 @@ class BorrowedFrame {
   bool clean_ = false;
 };
 
-/// False if a number that follows from the inputs has no value.
+/// False if a number computed from the inputs has no value.
 bool place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool retain) {
   for (size_t i = 0; i < tape.inputs.size(); ++i) {
     const Place& place = tape.inputs[i];
@@ -78,7 +80,7 @@ bool place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
       frame.numbers[index] = PyLong_AsLongLong(inputs[i]);
     } else if (retain) {
       frame.own[index] = aten::tensor_of(inputs[i]);
-      frame.tensors[index] = &frame.own[index];  // the call before may have borrowed
+      frame.tensors[index] = &frame.own[index];  // the previous call may have borrowed its input
     } else {
       frame.tensors[index] = &aten::tensor_of(inputs[i]);
     }
@@ -86,14 +88,14 @@ bool place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
   return shape::run(tape.at_start, frame.numbers.data());
 }
 
-/// True for a dual tensor of forward-mode AD. Asking locks the tensor.
+/// True for a dual tensor of forward-mode AD. Locks the tensor.
 bool has_tangent(PyObject* object) {
   const at::Tensor tensor = aten::tensor_of(object);
   const GilReleased released;
   return tensor._fw_grad(0).defined();
 }
 
-/// Sets the Python exception for the C++ one under way; needs the GIL.
+/// Sets a Python exception for the current C++ exception; needs the GIL.
 [[noreturn]] void rethrow(const Program& program, size_t step, size_t* failed) {
   try {
     throw;
@@ -105,7 +107,7 @@ bool has_tangent(PyObject* object) {
   throw PythonError();
 }
 
-/// To the end, or to where a signal waits: its handler is to run in the modes of the program.
+/// Runs to the end, or until a signal is pending: its handler must run in the program's modes.
 [[gnu::always_inline]] inline size_t run_on(const Tape& tape, Run& run, size_t first, bool straight, bool releases,
                                             size_t* at) {
   std::optional<at::AutoDispatchBelowADInplaceOrView> below;
@@ -114,7 +116,7 @@ bool has_tangent(PyObject* object) {
   return tape.run(run, at, first, tape.instructions.size());
 }
 
-/// New references to what the places hold, or none and an exception.
+/// Stores new references to the values at the places; none if it throws.
 void give(Run& run, std::span<const Place> wanted, PyObject** outputs) {
   size_t given = 0;
   try {
@@ -190,11 +192,12 @@ bool Conditions::hold(PyObject* const* inputs) const {
 
 [[gnu::hot]] bool Recorded::call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs,
                                  size_t* failed) {
-  const Tape& tape = *this->tape;  // the caller holds the executor, and that holds this
+  const Tape& tape = *this->tape;  // the caller holds the executor, which owns this
   BorrowedFrame frame(frames, tape);
   const bool below_autograd = tape.below_autograd && unwatched();
   const bool straight = below_autograd && tape.all_direct;
-  // Autograd's kernels lock tensors, and wait for the GIL with a lock held: who holds the GIL must not wait for one.
+  // Autograd's kernels may wait for the GIL while they hold a tensor's lock, so a thread with the GIL must not wait for
+  // one.
   const bool releases = tape.releases_gil || !straight;
   const bool retains = releases || tape.has_python;
   if (!place_inputs(tape, *frame, inputs, retains)) return false;

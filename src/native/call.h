@@ -1,4 +1,4 @@
-// A recorded tape and the calls it answers.
+// A recorded tape, with the conditions under which a call may use it.
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace gramme::native {
 
-/// What a tensor is apart from its sizes.
+/// Properties of a tensor other than its sizes.
 struct Outside {
   explicit Outside(PyObject* tensor);
   bool operator==(const Outside&) const = default;
@@ -27,18 +27,18 @@ struct Outside {
   bool requires_grad, is_odd;
 };
 
-/// What a tape was recorded under, for callers without guards.
+/// The conditions of a recording, checked for callers without guards.
 class Conditions {
  public:
   Conditions() = default;
-  /// `any_sizes`: of tensors not their sizes, and of numbers only that they are some.
+  /// `any_sizes`: sizes of tensors and values of numbers do not count.
   Conditions(const Program& program, PyObject* const* inputs, bool any_sizes);
   bool hold(PyObject* const* inputs) const;
 
  private:
   bool holds(size_t input, PyObject* object) const;
 
-  std::vector<const aten::TensorSpec*> specs_;    // by input; null if it is no tensor, or any sizes will do
+  std::vector<const aten::TensorSpec*> specs_;    // by input; null if it is no tensor, or under any_sizes
   std::vector<std::optional<Outside>> outsides_;  // by input, if any sizes will do
   std::vector<bool> numbers_;                     // by input, if any sizes will do
   std::vector<std::pair<size_t, size_t>> same_;
@@ -47,12 +47,13 @@ class Conditions {
 
 struct Recorded {
   explicit Recorded(Conditions conditions) : conditions(std::move(conditions)) {}
-  /// Runs the tape: new references to what it leaves at `wanted`, of its output, go to `outputs`. Throws; what an
-  /// operator threw as a PythonError. `failed`: see note_origin. False, and nothing has happened, if a number that it
-  /// computes from the inputs alone has no value: it takes more than 64 bits, or Python raises.
+  /// Runs the tape and stores new references to the values at `wanted` in `outputs`. Throws, for an operator's
+  /// exception PythonError. `failed`: see note_origin. Returns false, without effects, if a number computed from the
+  /// inputs alone has no value: it exceeds 64 bits, or Python would raise.
   bool call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs, size_t* failed);
 
-  /// The same with a backward of gramme's own: all of the output, or its items. False: not this time.
+  /// The same with a recorded backward; outputs are the whole output, or its items. False if this call cannot be made
+  /// that way.
   bool train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed);
 
   Conditions conditions;
@@ -62,9 +63,11 @@ struct Recorded {
   FramePool frames;
 };
 
-/// The value of a dotted name below a module; parameters and buffers are found without Python. Throws PythonError.
+/// The attribute of a dotted name below a module; finds parameters and buffers without running Python. Throws
+/// PythonError.
 Owned<> module_attribute(PyObject* module, PyObject* dotted);
-/// Tells the step that the exception which is set came from: its node in `*failed`, or if that is null in a note.
+/// Records the step that raised the exception which is set: its node in `*failed`, or a note on the exception if
+/// `failed` is null.
 void note_origin(const Program& program, size_t step, size_t* failed);
 
 }  // namespace gramme::native

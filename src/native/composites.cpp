@@ -1,3 +1,4 @@
+// Lists of operators by name, and the settings they read.
 #include "native/composites.h"
 
 #include <ATen/Context.h>
@@ -22,7 +23,7 @@ bool is_taken_apart(const c10::OperatorHandle& op) {
 bool is_blind_to_sizes(const c10::OperatorHandle& op, c10::ArrayRef<const c10::IValue> inputs) {
   const std::string& name = op.operator_name().name;
   if (name == "aten::dropout") return inputs.size() == 3 && inputs[2].isBool() && !inputs[2].toBool();
-  if (name == "aten::to") return !inputs.empty() && inputs.back().isNone();  // no memory format
+  if (name == "aten::to") return !inputs.empty() && inputs.back().isNone();  // no memory format given
   return of_torch::is_operator(name, op.operator_name().overload_name, of_torch::Blind);
 }
 

@@ -1,4 +1,4 @@
-// Composite operators that are replaced by what they call.
+// Which composite operators may be replaced by the operators they call.
 #pragma once
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -6,22 +6,21 @@
 
 namespace gramme::native {
 
-/// True if it calls other operators only, below which autograd is.
+/// True for an operator that only calls other operators, below which autograd works (CompositeImplicit).
 bool is_composite(const c10::OperatorHandle& op);
-/// True if, where neither autograd nor autocast looks on, a call may be replaced by the calls it makes. So they may for
-/// operators whose choices depend on types, sizes, strides and settings only, never on data, and that touch data by
-/// other operators only.
+/// True if a call without autograd and autocast may be replaced by the calls it makes. That holds for operators that
+/// decide only by types, sizes, strides and settings, never by data, and touch data only by other operators.
 bool is_taken_apart(const c10::OperatorHandle& op);
-/// True if such an operator calls the same ones whatever the sizes, as long as ranks, types and numbers stay.
+/// True if such an operator makes the same calls for all sizes with equal ranks, types and numbers.
 bool is_blind_to_sizes(const c10::OperatorHandle& op, c10::ArrayRef<const c10::IValue> inputs);
 
-/// True for an operator of a library, in Python, of which this is known: results are new tensors whose sizes follow
-/// from its arguments' sizes, whatever it does with data inside, and nothing else comes of a call.
+/// True for a known library operator in Python that only returns new tensors, with sizes determined by its arguments'
+/// sizes.
 bool is_known_of_library(const c10::OperatorHandle& op);
-/// The node of such an operator: its backward calls operators, and does nothing besides.
+/// True for the autograd node of such an operator, whose backward only calls operators.
 bool is_node_of_library(std::string_view name);
 
-/// The process' settings such operators choose their kernels by.
+/// The process settings by which such operators choose kernels.
 struct KernelSettings {
   bool flash, efficient, math, overrideable, reduces_in_half, mkldnn;
   static KernelSettings read();

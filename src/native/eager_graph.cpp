@@ -1,3 +1,5 @@
+// Running a flat tape under autograd, cutting its graph at inputs and outputs, dividing the nodes into pieces, and
+// running single pieces by the engine.
 #include "native/eager_graph.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -24,15 +26,15 @@ const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
 
-/// How often tensors have been written, where writes were replaced by operators that make new tensors, and where these
-/// cannot have the version themselves since their formula has saved them without it.
+/// Versions of tensors whose in-place writes were replaced by operators that make new tensors, where the new tensor
+/// cannot have the version itself because its formula saved it before.
 class Overwritten {
  public:
   uint32_t version(const at::Tensor& tensor) const {
     const auto found = before_.find(storage_of(tensor));
     return static_cast<uint32_t>(tensor._version()) + (found == before_.end() ? 0 : found->second.versions);
   }
-  /// The tensor stands for one of such a version.
+  /// Notes that the tensor stands for one with this version.
   void note(const at::Tensor& made, uint32_t version) {
     Before& before = before_[storage_of(made)];
     before.storage = c10::weak_intrusive_ptr<c10::StorageImpl>(
@@ -42,13 +44,13 @@ class Overwritten {
 
  private:
   struct Before {
-    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> storage;  // no address is given out twice
+    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> storage;  // keeps the address from being reused
     uint32_t versions = 0;
   };
   std::unordered_map<const c10::StorageImpl*, Before> before_;
 };
 
-/// True if an operand beside the first lies in the memory that is written.
+/// True if an operand other than the first is in the written memory.
 bool reads_written(const Instruction& instruction, const at::Tensor& written, const Run& run) {
   const auto& arguments = instruction.call->arguments;
   return std::any_of(arguments.begin() + 1, arguments.end(), [&](const OperatorArgument& argument) {
@@ -66,8 +68,7 @@ void run_instruction(const Instruction& instruction, Run& run, Overwritten& over
   instruction.invoke(instruction, run);
   const at::Tensor& made = run.own[instruction.call->results[0].registers[0]];
   const uint32_t version = overwritten.version(written);
-  if (reads_itself)
-    written.unsafeGetTensorImpl()->bump_version();  // what the formula saved of x.mul_(x) is overwritten
+  if (reads_itself) written.unsafeGetTensorImpl()->bump_version();  // x.mul_(x) overwrites what its formula saved
   if (formula_saves_result(instruction.call->op)) return overwritten.note(made, version);
   for (uint32_t i = 0; i < version; ++i) made.unsafeGetTensorImpl()->bump_version();
 }
@@ -130,7 +131,7 @@ void EagerGraph::run_forward(const std::vector<at::Tensor>& inputs, size_t* at) 
   });
 }
 
-/// Nobody can tell how outputs share memory: with an input, with one another, or with what only a view knows of.
+/// True if no output shares memory observably: with an input, another output, or the hidden base of a view.
 bool EagerGraph::has_plain_ends(const std::vector<at::Tensor>& inputs) const {
   std::unordered_set<const c10::StorageImpl*> taken;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -163,8 +164,7 @@ bool EagerGraph::cut(const std::vector<at::Tensor>& inputs) {
   return true;
 }
 
-/// False if there is a node of another kind, or one that the engine may call in another order than that of their
-/// making, last first.
+/// False if there is an unknown kind of node, or one that the engine may call in an order other than reverse creation.
 bool EagerGraph::find_nodes(const std::vector<at::Tensor>& inputs) {
   std::unordered_set<const Node*> outer;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -209,9 +209,9 @@ void EagerGraph::find_pieces() {
     const Edge made = torch::autograd::impl::gradient_edge(outputs_.at(r));
     outputs[made.function.get()].push_back(made);
   }
-  // By node: the nodes of outputs that lead to it, itself included.
+  // By node: the output nodes that lead to it, including itself.
   std::unordered_map<const Node*, std::vector<bool>> leading;
-  std::unordered_set<const Node*> read;  // those with a result that is both an output and read inside
+  std::unordered_set<const Node*> read;  // nodes with a result that is both an output and read inside
   size_t count = 0;
   const std::vector<bool>* before = nullptr;
   for (const NodePtr& node : nodes_) {
@@ -294,7 +294,7 @@ std::unordered_map<Register, Register> EagerGraph::flat_registers() const {
 
 std::vector<Saver> EagerGraph::savers() const {
   const std::unordered_map<Register, Register> flat = flat_registers();
-  std::unordered_map<const Node*, size_t> uses;  // by what stands on the edge
+  std::unordered_map<const Node*, size_t> uses;  // by the Exit on the edge
   for (const std::vector<Edge>& edges : leaving_)
     for (size_t use = 0; use < edges.size(); ++use) uses[edges[use].function.get()] = use;
   std::unordered_map<const Node*, std::vector<bool>> leads;
@@ -319,7 +319,7 @@ std::vector<Saver> EagerGraph::savers() const {
     for (const at::Tensor& tensor : saved)
       if (const auto known = flat.find(recorder_->find_or_place(tensor)); known != flat.end()) {
         saver.saved.push_back(known->second);
-        // A view of an input holds that.
+        // A view of an input keeps that alive.
         const auto base =
             tensor.is_view() ? flat.find(recorder_->find(at::Tensor(at::TensorBase(tensor._base())))) : flat.end();
         if (base != flat.end() && base->second < static_cast<Register>(flat_.inputs.size()))
@@ -331,7 +331,7 @@ std::vector<Saver> EagerGraph::savers() const {
 }
 
 void EagerGraph::join(const std::vector<edge_list>& edges) {
-  std::unordered_map<const Node*, const Edge*> leads;  // by what stands where it was cut
+  std::unordered_map<const Node*, const Edge*> leads;  // by the Exit at the cut
   for (size_t piece = 0; piece < leaving_.size(); ++piece)
     for (size_t use = 0; use < edges[piece].size(); ++use)
       leads[leaving_[piece][use].function.get()] = &edges[piece][use];

@@ -1,12 +1,10 @@
-// Autograd's own graph of one call: a flat tape run under autograd, as the program would have been, and cut into
-// pieces.
+// Autograd's own graph of one call, from running the flat tape under autograd as eager would, cut into pieces.
 //
-// A piece is a run of nodes, in the order in which the engine calls them, that the same outputs lead to: so the engine
-// comes to whatever the program may have hooks on if and only if it did in autograd's graph. One begins, too, at each
-// node whose result is both an output and read inside: its gradient must be whole, and hooks of the program have seen
-// it, before the node runs.
-// What leaves a piece goes through an edge of its own, one for each use, so that whoever adds up several gradients of
-// one tensor does it in the order, and thus with the bits, of the engine.
+// A piece is a run of nodes, in the engine's order, that are reachable from the same outputs. So the engine reaches a
+// place where the program may have hooks exactly if it would in autograd's graph. A piece also begins at each node
+// whose result is both an output and read inside: its gradient must be complete, and the program's hooks must have run,
+// before the node runs. Every use has its own edge out of a piece, so that gradients of one tensor are summed in the
+// engine's order, and with its bits.
 #pragma once
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/input_metadata.h>
@@ -23,15 +21,15 @@
 
 namespace gramme::native {
 
-/// Where a gradient comes in.
+/// Where a gradient enters a piece.
 struct Slot {
-  Register output = kNone;  // of the flat tape; none: what pieces before this one give
+  Register output = kNone;  // output register of the flat tape; kNone: from earlier pieces
   torch::autograd::InputMetadata metadata;
-  size_t node = 0;   // that makes the output, by the order in which the engine calls them
-  std::string name;  // of that node
+  size_t node = 0;   // the node that makes the output, in the engine's order
+  std::string name;  // that node's name
 };
 
-/// Where a gradient goes: to an input of the tape, or to a slot of a later piece.
+/// Where a gradient leaves: to an input of the tape, or to a slot of a later piece.
 struct Use {
   int32_t input = -1, piece = -1, slot = -1;
   bool operator==(const Use&) const = default;
@@ -39,27 +37,27 @@ struct Use {
 
 struct Piece {
   size_t nodes = 0;
-  uint64_t number = 0;  // of the piece's node: below it are those of its nodes, above it those of its outputs
+  uint64_t number = 0;  // sequence number of the piece's node: above its nodes', below its outputs'
   std::vector<Slot> slots;
-  std::vector<Use> uses;  // in the order in which the engine delivers them
+  std::vector<Use> uses;  // in the engine's order of delivery
 };
 
-/// A node of autograd that saved something: each time the engine calls it that must be there, and as it was.
+/// An autograd node that saved tensors, which must be present and unchanged whenever the engine calls it.
 struct Saver {
-  size_t piece, node;           // by the order in which the engine calls them
-  std::vector<Register> saved;  // of the flat tape, as far as registers stand for it
-  std::vector<bool> leads;      // to which uses of the piece
+  size_t piece, node;           // in the engine's order
+  std::vector<Register> saved;  // saved registers of the flat tape, where known
+  std::vector<bool> leads;      // by use of the piece: whether it leads there
 };
 
-/// What the graphs of all calls of one tape have in common.
+/// The part of the graph that is equal in all calls of one tape.
 struct Layout {
   std::vector<Piece> pieces;  // in the order of the engine
   std::vector<Register> outputs;
-  uint64_t numbers = 0;  // by which the engine orders nodes, the highest first
+  uint64_t numbers = 0;  // sequence numbers used; the engine runs the highest first
   bool matches(const Layout& other) const;
 };
 
-/// Stands on an edge, and hands on what comes.
+/// A node placed on an edge, which passes gradients on.
 class Exit final : public torch::autograd::Node {
  public:
   explicit Exit(const torch::autograd::Edge& to);
@@ -70,38 +68,37 @@ class Exit final : public torch::autograd::Node {
 
 class EagerGraph {
  public:
-  /// Runs the tape. On an exception `*at` is the instruction that threw it.
+  /// Runs the tape under autograd. On an exception `*at` is the instruction that threw.
   EagerGraph(const Tape& flat, const std::vector<at::Tensor>& inputs, size_t* at);
   EagerGraph(const EagerGraph&) = delete;
 
-  /// False if it was cut. Else it is as the program would have left it.
+  /// True if the graph was cut into pieces. Otherwise it is as eager would have left it.
   bool fits() const { return fits_; }
-  /// True if two inputs of this call are one tensor, or have one gradient. Nobody can tell then to which of them it
-  /// goes.
+  /// True if two inputs are the same tensor or share a gradient, so that the gradient's input is ambiguous.
   bool has_equal_inputs() const { return has_equal_inputs_; }
-  /// Why it was not.
+  /// Why it was not cut.
   const std::string& why_not() const { return why_not_; }
   const Layout& layout() const { return layout_; }
-  /// By register of the flat tape; those of outputs are there.
+  /// An output by its register in the flat tape.
   at::Tensor& output(Register r) { return outputs_.at(r); }
 
-  /// The version that the output has where the program runs eagerly: writes to it that the tape replaced count.
+  /// The version that the output has in eager, counting writes that the tape replaced.
   uint32_t version(Register r) const { return versions_.at(r); }
 
-  /// The gradients that leave the piece; `wanted`, by use: the others stay undefined.
+  /// Runs a piece by the engine. Returns gradients by use; those not in `wanted` stay undefined.
   torch::autograd::variable_list run(size_t piece, const torch::autograd::variable_list& gradients,
                                      const std::vector<bool>& wanted, bool create_graph) const;
 
-  /// In the order of the engine. Raises if a formula would.
+  /// The saving nodes, in the engine's order. Raises if a formula would.
   std::vector<Saver> savers() const;
-  /// Calls `see(saved tensor, register of the flat tape)`, as far as registers stand for what nodes saved.
+  /// Calls `see(saved tensor, flat register)` for saved tensors that correspond to registers.
   template <class See>
   void each_saved(See&& see) const;
-  /// In the order of the engine.
+  /// All nodes, in the engine's order.
   const std::vector<c10::intrusive_ptr<torch::autograd::Node>>& nodes() const { return nodes_; }
-  /// What makes the gradients' way from a piece's slots on, by slot.
+  /// By slot of a piece: the edge on which its gradient continues.
   const std::vector<torch::autograd::Edge>& slots(size_t piece) const { return slots_[piece]; }
-  /// Where it was cut, gradients go along `edges` (by piece, by use) from now on.
+  /// Reconnects the cut graph: gradients continue along `edges` (by piece and use).
   void join(const std::vector<torch::autograd::edge_list>& edges);
 
   const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
@@ -113,7 +110,7 @@ class EagerGraph {
  private:
   using Node = torch::autograd::Node;
   using NodePtr = c10::intrusive_ptr<Node>;
-  using Boundary = std::pair<torch::autograd::Edge, int32_t>;  // of an input
+  using Boundary = std::pair<torch::autograd::Edge, int32_t>;  // the edge of an input, and its index
 
   void run_forward(const std::vector<at::Tensor>& inputs, size_t* at);
   void note(Register r, const at::Tensor& tensor);
@@ -134,7 +131,7 @@ class EagerGraph {
   bool fits_ = false, has_equal_inputs_ = false;
   std::string why_not_ = "the graph of autograd is not of plain tensors alone";
   std::vector<NodePtr> nodes_;                        // in the order of the engine
-  std::unordered_map<const Node*, size_t> piece_of_;  // by node
+  std::unordered_map<const Node*, size_t> piece_of_;  // piece of each node
   std::vector<Boundary> boundary_;
   std::vector<std::vector<torch::autograd::Edge>> slots_, leaving_;  // by piece
 };

@@ -1,3 +1,5 @@
+// The Python type gramme._C.NativeGraph: chooses among recorded tapes, records new ones, or runs step by step; also
+// vectorcall and statistics.
 #include "native/executor.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -19,7 +21,7 @@
 namespace gramme::native {
 namespace {
 
-/// Tapes kept for different inputs or states of the thread.
+/// The number of tapes kept for different inputs or thread states.
 constexpr size_t kTapes = 8;
 
 struct Executor {
@@ -34,7 +36,7 @@ struct Executor {
 
 Executor* self_of(PyObject* object) { return reinterpret_cast<Executor*>(object); }
 
-/// True if Python code or functorch takes part in what operators do.
+/// True if Python code or functorch takes part in operators.
 bool needs_python(PyObject* const* inputs, size_t count) {
   if (c10::impl::TorchDispatchModeTLS::any_modes_set() || at::impl::torch_function_mode_enabled()) return true;
   for (size_t i = 0; i < count; ++i) {
@@ -47,7 +49,7 @@ bool needs_python(PyObject* const* inputs, size_t count) {
   return !(c10::impl::tls_local_dispatch_key_set().included_ & c10::functorch_transforms_ks).empty();
 }
 
-/// The inputs of the program: the call's arguments, then what its module holds now.
+/// The program's inputs: the call's arguments, then present attributes of its module.
 class Inputs {
  public:
   Inputs(const Program& program, PyObject* const* arguments) : objects_(arguments) {
@@ -79,14 +81,13 @@ class Inputs {
   }
 }
 
-/// True if sizes may differ at the next call. A front end that leaves them open says so, or hands over whole numbers
-/// among the arguments.
+/// True if sizes may differ at the next call: the front end declares it, or passes whole numbers as arguments.
 bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inputs) {
   if (trust == Trust::Guarded) return program.any_sizes;
   return std::any_of(inputs, inputs + program.arguments(), Numbers::fits);
 }
 
-/// Why the backward is the engine's from the start; empty if it may be recorded, null if nobody wants that.
+/// Why the backward is left to the engine; an empty text if it may be recorded, null if that is not wanted.
 const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t count) {
   if (settings.trust != Trust::Guarded || settings.backward == Backward::Engine) return nullptr;
   const bool on_cpu = std::all_of(inputs, inputs + count, [](PyObject* input) {
@@ -111,7 +112,7 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
   size_t failed = program->steps.size();
   Owned<> output;
   try {
-    WithoutCollection no_finalizers;  // what they run would be recorded
+    WithoutCollection no_finalizers;  // operators run by finalizers would be recorded
     output = recording.run(&failed);
   } catch (const PythonError&) {
     note_origin(*program, failed, tell);
@@ -130,14 +131,14 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
   return output;
 }
 
-/// What a caller wants of a program's output: all of it, or its items; and of an exception: the step, or a note of it.
+/// What the caller wants: the output whole or by items, and the failed step as a number or as a note.
 struct Wanted {
   PyObject** outputs;
   size_t count;
   bool whole;
   size_t* failed;
 
-  /// The places of a tape's results; none if the output has another form.
+  /// The places of the wanted results; nullopt if the output has another form.
   std::optional<std::span<const Place>> places(const Place& output) const {
     if (whole) return std::span(&output, 1);
     if (output.kind != Place::Sequence || output.items.size() != count) return std::nullopt;
@@ -156,7 +157,7 @@ struct Wanted {
   }
 };
 
-/// False if the tape is not for these numbers; nothing has happened then.
+/// Runs a tape. False, without effects, if it does not fit these numbers.
 [[gnu::hot]] bool replay(Recorded& recorded, Trust trust, PyObject* const* inputs, const Wanted& wanted) {
   const std::optional<std::span<const Place>> places = wanted.places(recorded.tape->output[0]);
   if (recorded.training && places && recorded.train(inputs, wanted.whole, wanted.outputs, wanted.failed)) return true;
@@ -265,7 +266,7 @@ void deallocate(PyObject* object) {
   Executor* self = self_of(object);
   self->~Executor();
   type->tp_free(object);
-  Py_DECREF(type);  // counts by hand: an instance of a heap type holds it
+  Py_DECREF(type);  // counts by hand: an instance owns a reference to its heap type
 }
 
 PyTypeObject* type() {

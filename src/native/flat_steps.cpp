@@ -1,5 +1,5 @@
-// The flat tape of a recording, for a recorded backward: what autograd's kernels were called for, composites taken
-// apart.
+// The flat tape of a recording, for a recorded backward: the operators for which autograd's kernels were called, with
+// composites replaced by what they called.
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace gramme::native {
 
-/// Notes what autograd's kernels were called for: the operator itself, or those that a composite called.
+/// Appends the operator, or those that a composite called, to the flat tape.
 void Recording::flatten(size_t step, const Observed& record) {
   const bool makes = std::ranges::any_of(record.call.results, [](const OperatorResult& result) {
     return std::ranges::any_of(result.registers, [](Register r) { return r != kNone; });
@@ -26,7 +26,7 @@ void Recording::flatten(size_t step, const Observed& record) {
   for (const Observed& part : record.parts) flatten(step, part);
 }
 
-/// Why it cannot be part of a flat tape; empty if it can.
+/// Why a call cannot be part of a flat tape; empty if it can.
 std::string Recording::why_not_flat(const Observed& record) const {
   if (record.data_shaped) return "data decides";
   if (record.grad_mode != c10::GradMode::is_enabled()) return "the grad mode changes inside";
@@ -52,7 +52,7 @@ void Recording::stay_eager(std::string why) {
   why_not_flat_ = std::move(why);
 }
 
-/// True for an input that shares no memory with another.
+/// True for an input that shares no memory with other inputs.
 bool Recording::is_input_alone(Register r) const {
   if (r >= inputs_ || !recorder_.seen(r).plain) return false;
   for (Register input = 0; input < inputs_; ++input)
@@ -86,7 +86,7 @@ std::unique_ptr<Tape> Recording::assemble_flat() {
   }
   if (fixed() || flat_.empty() || !c10::GradMode::is_enabled()) return nullptr;
   Assembly assembly = this->assembly(std::move(flat_));
-  auto program = std::make_shared<Program>();  // nodes may outlive what the steps hold
+  auto program = std::make_shared<Program>();  // nodes may outlive the steps
   program->inputs = program_->inputs;
   assembly.program = std::move(program);
   make_functional(assembly, recorder_);

@@ -1,3 +1,4 @@
+// A switch over the supported operations on doubles, with Python's results or a fall-back to the Python call.
 #include "native/floats.h"
 
 #include <ATen/ATen.h>
@@ -46,7 +47,7 @@ std::optional<Operation> operation_of(const Step& step) {
   return std::nullopt;
 }
 
-/// A float that stays, or one of the run.
+/// A constant float, or one of the run.
 struct Factor {
   double constant = 0;
   int32_t object = -1;
@@ -59,7 +60,7 @@ struct Factor {
   }
 };
 
-/// Ints count as the floats that Python makes of them.
+/// The operand as a float; ints are converted as Python does.
 std::optional<Factor> factor_of(const Operand& operand, const std::vector<Place>& places) {
   if (operand.kind == Operand::Value) {
     const Place& place = places[static_cast<size_t>(operand.value)];
@@ -77,7 +78,7 @@ std::optional<Factor> factor_of(const Operand& operand, const std::vector<Place>
 
 bool is_int(const Operand& operand) { return operand.kind == Operand::Constant && PyLong_Check(operand.object.get()); }
 
-/// True if the result is one of the operands, of its type.
+/// True if the result is one of the operands unchanged.
 bool gives_operand(Operation operation) { return operation == Operation::Greater || operation == Operation::Lesser; }
 
 struct FloatCall : PythonCall {
@@ -94,7 +95,7 @@ bool item(const at::Tensor& tensor, double& result) {
   return false;
 }
 
-/// False where Python does something else than compute.
+/// Computes the result; false where Python would raise or return another type.
 bool compute(const FloatCall& call, const Run& run, double& result) {
   if (call.operation == Operation::Item) return item(*run.tensors[call.operands[0].second.index], result);
   double a = 0, b = 0;
@@ -110,7 +111,7 @@ bool compute(const FloatCall& call, const Run& run, double& result) {
       return result = a / b, b != 0;
     case Operation::Negate:
       return result = -a, true;
-    case Operation::Greater:  // as Python compares a NaN
+    case Operation::Greater:  // comparisons with NaN as in Python
       return result = b > a ? b : a, true;
     case Operation::Lesser:
       return result = b < a ? b : a, true;

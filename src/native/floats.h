@@ -1,4 +1,4 @@
-// Python floats that a program computes, between calls of operators: by C's arithmetic, which gives Python's bits.
+// Arithmetic on Python floats between operator calls, in C, with Python's bits.
 #pragma once
 #include <optional>
 
@@ -7,8 +7,8 @@
 
 namespace gramme::native {
 
-/// The call without Python's, where the step adds floats or the like, or reads the number in a tensor. What it does not
-/// find as it is used to it leaves to Python. Null for any other step.
+/// A call that computes a step in C if it is float arithmetic or reads a tensor's number; unexpected operands are left
+/// to Python. Null for other steps.
 std::unique_ptr<PythonCall> float_call(const Step& step, const std::vector<Place>& places, const Place& result);
 Invoke invoke_of_floats();
 

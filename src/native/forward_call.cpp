@@ -1,3 +1,5 @@
+// Which inputs, kept tensors and saved values of a forward are still needed, as the engine visits or abandons its
+// pieces.
 #include "native/forward_call.h"
 
 #include <torch/csrc/autograd/saved_variable.h>
@@ -35,7 +37,7 @@ void ForwardCall::strip(size_t input, bool wholly) {
   at::Tensor& tensor = inputs[input];
   if (wholly)
     tensor.reset();
-  else if (!tensor.requires_grad() || !tensor.is_leaf())  // a leaf is held by its AccumulateGrad
+  else if (!tensor.requires_grad() || !tensor.is_leaf())  // a leaf is kept alive by its AccumulateGrad
     tensor = without_history(tensor);
   stripped_[input] = wholly || training->data_savers(input).empty() || !training->needs_no_data();
 }

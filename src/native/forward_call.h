@@ -1,4 +1,4 @@
-// One forward of a graph whose backward is recorded, as its nodes know it.
+// One forward call of a graph with recorded backward: the state shared by its nodes.
 #pragma once
 #include <c10/core/TensorImpl.h>
 #include <torch/csrc/autograd/function.h>
@@ -12,81 +12,81 @@
 
 namespace gramme::native {
 
-/// The same memory and version, and nothing of autograd's.
+/// A tensor with the same memory and version counter, without autograd metadata.
 at::Tensor without_history(const at::Tensor& tensor);
 
 struct ForwardCall {
   std::shared_ptr<Training> training;
-  std::shared_ptr<const ForwardPlan> plan;  // null: it was made under autograd
-  std::vector<at::Tensor> inputs;           // as long as formulas need them; else undefined, or their data alone
+  std::shared_ptr<const ForwardPlan> plan;  // null: the forward ran under autograd
+  std::vector<at::Tensor> inputs;           // while formulas need them; else undefined, or data only
   std::vector<at::Tensor> kept;             // by ForwardPlan::kept
-  std::vector<at::Tensor> before;           // what inputs that the forward wrote to held before it
-  at::Tensor random;                        // the state before it; undefined: it draws nothing
-  std::unique_ptr<EagerGraph> graph;        // made by the forward, or to make up for it
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> shown;  // Training::shown, as the program has them
-  std::vector<c10::VariableVersion> counters;                   // of inputs, then of what is shown
-  std::vector<uint32_t> versions;                               // what they were after the forward
-  std::vector<bool> released;                                   // by Training::savers
+  std::vector<at::Tensor> before;           // former content of inputs that the forward wrote
+  at::Tensor random;                        // generator state before it; undefined: it draws nothing
+  std::unique_ptr<EagerGraph> graph;        // from the forward, or from running it again
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> shown;  // the program's tensors for Training::shown
+  std::vector<c10::VariableVersion> counters;                   // of inputs, then of `shown`
+  std::vector<uint32_t> versions;                               // their values after the forward
+  std::vector<bool> released;                                   // by Training::savers: already freed
   std::recursive_mutex mutex;
 
-  // Of its nodes.
+  // State of its nodes.
 
   struct End {
     c10::weak_intrusive_ptr<torch::autograd::Node> node;
     uint32_t slot;
   };
-  uint64_t first_number = 0;                                          // of Layout::numbers
-  std::vector<c10::weak_intrusive_ptr<torch::autograd::Node>> nodes;  // by piece
-  std::vector<End> ends;                                              // of Layout::outputs
-  bool grafted = false;                                               // graft.h
+  uint64_t first_number = 0;                                          // of its sequence numbers (Layout::numbers)
+  std::vector<c10::weak_intrusive_ptr<torch::autograd::Node>> nodes;  // node of each piece
+  std::vector<End> ends;                                              // by Layout::outputs
+  bool grafted = false;                                               // autograd's own nodes took over (graft.h)
 
   // State of the engine's passes over the nodes (leaves.h).
 
-  /// An edge that was taken from a node for the rest of a pass.
+  /// An edge removed from a node for the rest of a pass.
   struct TakenEdge {
     c10::weak_intrusive_ptr<torch::autograd::Node> node;
     size_t index;
     torch::autograd::Edge edge;
   };
-  int pass = -1;                // the engine's number of the one under way; -1: none
-  bool passes_overlap = false;  // or have, once
+  int pass = -1;                // the engine's id of the running pass; -1: none
+  bool passes_overlap = false;  // passes have overlapped at some time
   std::vector<TakenEdge> taken;
-  std::optional<std::vector<const torch::autograd::Node*>> reached;  // leaves that others in it have edges to
+  std::optional<std::vector<const torch::autograd::Node*>> reached;  // leaves that other nodes of the pass lead to
 
-  /// After the forward.
+  /// Call after the forward.
   void note(const std::vector<at::Tensor>& given, const std::vector<at::Tensor>& outputs);
-  /// What autograd's nodes do that the engine comes to for these uses of the piece: what they saved must be there and
-  /// as it was; it is theirs for the last time unless the graph is kept.
+  /// Does what autograd's nodes do when the engine calls them for these uses of the piece: checks that saved tensors
+  /// are present and unchanged, and frees them unless the graph is kept.
   void come(size_t piece, const std::vector<bool>& wanted, bool keep_graph);
-  /// Nobody will come to the piece any more.
+  /// Call when the piece will not be called again.
   void leave(size_t piece);
-  /// What nobody needs any more goes.
+  /// Drops what is no longer needed.
   void drop();
-  /// True if everybody has been there who reads what is kept.
+  /// True if all readers of a kept tensor are done.
   bool is_done(size_t kept) const;
   bool is_input(Register r) const { return r < static_cast<Register>(training->flat().inputs.size()); }
-  /// True if all is there that the tape reads.
+  /// True if everything that the tape reads is present.
   bool may_run(const BackwardTape& tape) const;
-  /// Runs the forward again, under autograd. What formulas saved is as it was, whatever inputs hold by now.
+  /// Runs the forward again under autograd, and restores what formulas saved even if inputs have changed.
   std::unique_ptr<EagerGraph> run_again() const;
 
  private:
-  /// Holds the input's data alone from now on, or nothing of it.
+  /// Reduces the input to its data, or drops it wholly.
   void strip(size_t input, bool wholly);
   bool are_released(const std::vector<size_t>& savers) const;
-  /// True if the memory, which somebody outside knows, was written since the forward.
+  /// True if the register's memory, shared with the program, was written since the forward.
   bool is_written(Register r) const;
   [[noreturn]] void raise_as_eager(const Saver& saver) const;
   void add_stand_ins(std::vector<at::Tensor>& given) const;
   void restore_saved(const EagerGraph& made) const;
 
-  std::vector<bool> stripped_;  // by input: nothing is left to do
+  std::vector<bool> stripped_;  // by input: fully stripped
 };
 
-/// The nodes that stand for pieces.
+/// Base of the nodes for pieces.
 struct NodeOfForward : torch::autograd::Node {
   NodeOfForward(std::shared_ptr<ForwardCall> call, uint64_t number) : Node(number), call(std::move(call)) {}
-  std::shared_ptr<ForwardCall> call;  // until nobody holds the node: it knows its nodes by weak references
+  std::shared_ptr<ForwardCall> call;  // shared by the nodes; refers back to them weakly
 };
 
 }  // namespace gramme::native

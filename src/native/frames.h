@@ -1,4 +1,4 @@
-// Registers of calls under way; kept for the next call, as several may be under way at once.
+// Frames: the registers of running calls. Several may run at once; finished frames are pooled.
 #pragma once
 #include <ATen/core/LegacyTypeDispatch.h>
 
@@ -28,14 +28,14 @@ struct Frame {
     return {tensors.data(), own.data(), objects.data(), modes.data(),
             false,          nullptr,    numbers.data(), remembered.data()};
   }
-  /// After a run to the end, which has freed temporaries, and the output, which has taken the rest.
+  /// Drops the inputs after a complete run, when temporaries are freed and the output was taken.
   void drop_inputs(const Tape& tape, bool retained) {
     if (retained)
       for (const Place& input : tape.inputs)
         if (input.kind == Place::Tensor) own[static_cast<size_t>(input.index)].reset();
     for (Owned<>& object : objects) object = {};
   }
-  /// Drops everything, modes entered last first. Needs the GIL.
+  /// Drops everything; leaves modes in reverse order. Needs the GIL.
   void clear() {
     for (size_t i = modes.size(); i-- > 0;) modes[i].reset();
     for (at::Tensor& tensor : own) tensor.reset();
@@ -47,10 +47,10 @@ struct Frame {
   std::vector<Owned<>> objects;
   std::vector<std::unique_ptr<Entered>> modes;
   std::vector<int64_t> numbers;
-  std::vector<Remembered> remembered;  // whatever became of the calls before
+  std::vector<Remembered> remembered;  // survives failed calls
 };
 
-/// The thread is below autograd while it lives, as far as the tape's instructions do not go there themselves.
+/// Scope that puts the thread below autograd, unless the tape's instructions do that themselves.
 class BelowAutograd {
  public:
   explicit BelowAutograd(const Tape& tape) { tape.all_direct ? void(all_.emplace()) : void(some_.emplace()); }
@@ -60,7 +60,7 @@ class BelowAutograd {
   std::optional<at::AutoDispatchBelowAutograd> some_;
 };
 
-/// Frames of one tape that no call uses; whoever takes and gives is alone.
+/// A pool of unused frames of one tape, for one thread at a time.
 class FramePool {
  public:
   std::unique_ptr<Frame> take(const Tape& tape) {

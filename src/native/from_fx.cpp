@@ -1,3 +1,4 @@
+// Walks the nodes of a torch.fx graph and converts arguments, attributes and submodule calls.
 #include "native/from_fx.h"
 
 #include <string_view>
@@ -16,7 +17,7 @@ std::string text(PyObject* object) {
   return found;
 }
 
-/// The last line that names a file in what torch.fx keeps of the user's stack.
+/// The last line with a file name in torch.fx's record of the user's stack.
 std::string last_line(PyObject* node) {
   Owned<> trace = attribute(node, "stack_trace");
   if (!PyUnicode_Check(trace.get())) return {};
@@ -52,7 +53,7 @@ class Conversion {
     if (!program_.attributes.empty()) program_.module = module_;
   }
 
-  /// Submodules that are called, read at each call as attributes are.
+  /// Adds the submodules that are called; like attributes, they are read at each call.
   void add_modules(PyObject* nodes) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(nodes); ++i) {
       PyObject* node = PyList_GET_ITEM(nodes, i);

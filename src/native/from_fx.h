@@ -1,10 +1,10 @@
-// Makes a native program of a torch.fx.GraphModule.
+// Converts a torch.fx.GraphModule to a native program.
 #pragma once
 #include "native/program.h"
 
 namespace gramme::native {
 
-/// Follows the module's graph as it is now. Throws PythonError.
+/// Converts the module's present graph. Throws PythonError.
 Program from_fx(PyObject* graph_module);
 
 }  // namespace gramme::native

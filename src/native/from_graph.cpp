@@ -1,3 +1,5 @@
+// Converts nodes to steps. Bodies that run exactly once in place are inlined; other bodies become programs of their
+// own.
 #include "native/from_graph.h"
 
 #include <algorithm>
@@ -19,7 +21,7 @@ using meta::Argument;
 
 class Conversion {
  public:
-  /// `repeated`: the graph is run several times by one call, on tensors that may differ.
+  /// `repeated`: one call runs the graph several times, on tensors that may differ.
   Conversion(const graph::Graph& graph, PyObject* module, const graph::Names* around, bool repeated)
       : graph_(graph), module_(module), names_(graph::assign_names(graph, around)), repeated_(repeated) {}
 
@@ -43,7 +45,7 @@ class Conversion {
   }
 
  private:
-  /// The steps of a graph. `module` is the graph module of it; `place` is that of the node which runs it.
+  /// Adds the steps of a graph. `module` is its graph module; `place` belongs to the node that runs it.
   void add(const graph::Graph& graph, const graph::Names& names, PyObject* module, int32_t place) {
     note_items(graph);
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -76,7 +78,7 @@ class Conversion {
     return whole && !whole->record ? whole : nullptr;
   }
 
-  /// Lists have no records; those of their items say what is known of them.
+  /// Notes the records of list items, since lists themselves have none.
   void note_items(const graph::Graph& graph) {
     for (size_t i = graph.nodes().size(); i-- > 0;) {
       const Node* list = indexed_list(*graph.nodes()[i]);
@@ -94,7 +96,7 @@ class Conversion {
     return items == items_.end() ? Sizes::Unknown : items->second;
   }
 
-  /// The body that the call runs, if it does nothing else, and nobody else does.
+  /// The body, if running it once is all that the call does, and nothing else runs it.
   static const Node* runs_once(const Node& call) {
     const Node* found = nullptr;
     for (uint32_t i = 0; i < call.call.arg_count; ++i) {
@@ -104,7 +106,7 @@ class Conversion {
     return found;
   }
 
-  /// What runs the operator's bodies as Python would; null if that is PyTorch's.
+  /// gramme's own Python function for the operator; null if PyTorch's is used.
   static Owned<> own_target(const Node& node) {
     const meta::Call& call = node.call;
     const bool runs = std::any_of(call.args, call.args + call.arg_count,
@@ -114,7 +116,7 @@ class Conversion {
     return share(PyDict_GetItemWithError(known.get(), call.target));
   }
 
-  /// The bodies among the call's arguments are programs.
+  /// Makes programs of the bodies among the call's arguments.
   void make_programs(const Node& call, const graph::Names& names, const Owned<>& target) {
     const bool repeated = repeated_ || target.get() != imported("gramme._control", "cond").get();
     for (uint32_t i = 0; i < call.call.arg_count; ++i) {
@@ -127,7 +129,7 @@ class Conversion {
 
   static bool runs_in_place(const Node& node) { return node.body && node.body->in_place; }
 
-  /// Its steps stand in the place of the call.
+  /// Adds the body's steps in place of the call.
   void add_body(const Node& call, const Node& body, const graph::Names& around) {
     const auto& inputs = body.body->placeholders();
     const Argument* lifted = call.call.args + call.call.arg_count - inputs.size();  // where several calls run the body
@@ -139,7 +141,7 @@ class Conversion {
       results.push_back(values_.at(body.body->result().items[i].node));
   }
 
-  /// The result that `call[i]` stands for, where the call ran a body here.
+  /// The value of `call[i]` for a call whose body was inlined.
   const ValueId* result_of_body(const Node& node) const {
     const bool two = node.kind == Node::CallFunction && node.call.arg_count == 2 && node.call.args[0].node;
     auto results = two ? results_.find(node.call.args[0].node) : results_.end();
@@ -161,7 +163,7 @@ class Conversion {
     return step;
   }
 
-  /// What runs in the place of an operator that takes functions.
+  /// The object to call for an operator that takes functions.
   static Owned<> called(PyObject* target) {
     PyTypeObject* const higher_order = of_torch::type(of_torch::HigherOrderOperator);
     if (!PyObject_TypeCheck(target, higher_order)) return share(target);
@@ -201,7 +203,7 @@ class Conversion {
       case Argument::Slice:
         return Operand::Slice;
       case Argument::Constant:
-      case Argument::Body:  // its module
+      case Argument::Body:  // the body's graph module
         return Operand::Constant;
       case Argument::Tensor:
       case Argument::Number:
@@ -215,9 +217,9 @@ class Conversion {
   const graph::Names names_;
   const bool repeated_;
   std::unordered_map<const Node*, ValueId> values_;
-  std::unordered_map<const Node*, Owned<>> modules_;               // of bodies, or executors; objects of the program
-  std::unordered_map<const Node*, std::vector<ValueId>> results_;  // by the calls that ran a body
-  std::unordered_map<const Node*, Sizes> items_;                   // of lists that are indexed
+  std::unordered_map<const Node*, Owned<>> modules_;               // graph modules or executors of bodies
+  std::unordered_map<const Node*, std::vector<ValueId>> results_;  // by inlined call
+  std::unordered_map<const Node*, Sizes> items_;                   // sizes of indexed lists' items
   int32_t place_ = -1;                                             // in the outermost graph, of what becomes steps
   Program program_;
 };

@@ -1,12 +1,12 @@
-// Makes a native program of a captured graph.
+// Converts a captured graph to a native program.
 #pragma once
 #include "graph/graph.h"
 #include "native/program.h"
 
 namespace gramme::native {
 
-/// Owns all it needs: the graph may go. Its output is a tuple. `module`: the graph module of it, which operators with
-/// bodies are called with; null if it has none.
+/// The program owns all it needs, and its output is a tuple. `module` is the graph module, needed to call operators
+/// with bodies; null if there is none.
 Program from_graph(const graph::Graph& graph, PyObject* module);
 
 }  // namespace gramme::native

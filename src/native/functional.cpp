@@ -1,3 +1,4 @@
+// Decides by type, layout and sharing whether an in-place operator may be replaced.
 #include "native/functional.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace gramme::native {
 namespace {
 
-/// Element by element, from one kernel for both forms.
+/// True for elementwise operators whose in-place and functional forms use one kernel.
 bool has_both_forms(std::string_view name) { return of_torch::is_operator(name, "", of_torch::BothForms); }
 
 bool is_contiguous(const Seen& seen) {
@@ -37,14 +38,14 @@ class Rewriter {
     for (size_t i = 0; i < assembly_.instructions.size(); ++i) {
       Instruction& instruction = assembly_.instructions[i];
       if (instruction.kind == Instruction::Mode) grad_mode = mode_of(instruction).on;
-      // Where no gradients are made, what is overwritten keeps its node.
+      // Without grad mode, an overwritten tensor keeps its node.
       if (grad_mode && instruction.call && may_be_functional(*instruction.call)) rewrite(i);
       each_write(instruction, [&](Register r) { ++made_[group_of(r)]; });
     }
   }
 
  private:
-  /// The instruction's first argument and what it makes stand for one tensor of the program.
+  /// Replaces the instruction; its first argument and its result then stand for one tensor of the program.
   void rewrite(size_t i) {
     OperatorCall& call = *assembly_.instructions[i].call;
     const Register before = call.arguments[0].registers[0];
@@ -63,7 +64,7 @@ class Rewriter {
     rename_registers(assembly_.output, rename);
   }
 
-  /// The group of registers that share memory in the program.
+  /// The register's group: those that share memory in the program.
   Register group_of(Register r) const {
     const auto found = groups_.find(r);
     return found == groups_.end() ? aliases_.group(r) : found->second;
@@ -88,7 +89,7 @@ class Rewriter {
            });
   }
 
-  /// True if there is no other tensor on its memory yet.
+  /// True if no other tensor uses its memory yet.
   bool is_alone(Register r) const {
     const auto found = made_.find(group_of(r));
     return found != made_.end() && found->second == 1;
@@ -99,7 +100,7 @@ class Rewriter {
            recorder_.constants().end();
   }
 
-  /// True if the result is of the type of `self`, as far as the operand is concerned.
+  /// True if this operand does not promote the result to another type than `self`'s.
   bool has_type_of(const Seen& self, Register r) const {
     if (r == kNone || recorder_.seen(r).dtype() == self.dtype()) return true;
     return is_constant(r) && !c10::isComplexType(recorder_.seen(r).dtype()) && recorder_.seen(r).sizes().empty();
@@ -109,8 +110,8 @@ class Rewriter {
   Recorder& recorder_;
   const Aliases aliases_;
   const Register inputs_;
-  std::unordered_map<Register, Register> groups_;  // of those made here
-  std::unordered_map<Register, int> made_;         // so many tensors of the group, so far
+  std::unordered_map<Register, Register> groups_;  // of registers made here
+  std::unordered_map<Register, int> made_;         // number of tensors of the group so far
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Groups neighbouring instructions, and runs a group by kernels over scratch memory, or part by part under a profiler.
 #include "native/fused.h"
 
 #include <ATen/EmptyTensor.h>
@@ -23,13 +24,13 @@ void run_parts(const Fused& fused, Run& run) {
   }
 }
 
-/// A storage may be smaller than its tensors, emptied for a while.
+/// Raises for a tensor that reaches past its storage, which may have been emptied.
 [[gnu::cold]] void refuse_reach(const c10::TensorImpl& tensor, size_t wanted) {
   TORCH_CHECK(false, "gramme: a tensor of ", wanted, " bytes from the start of its storage, which has ",
               tensor.unsafe_storage().nbytes(), ", is not what was recorded");
 }
 
-/// The address of its first element.
+/// The address of the tensor's first element.
 char* address_of(const at::Tensor& tensor, int64_t reach) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const size_t wanted = static_cast<size_t>(impl->storage_offset() + reach) * impl->itemsize();
@@ -83,7 +84,7 @@ class Fuser {
     return view.steps.empty() && !view.by_operators && view.offset >= 0 && recorder_.seen(view.source).plain;
   }
 
-  /// What comes of the group: one instruction, then the views that only others read.
+  /// Ends the group: emits one instruction, then views that only others read.
   void close() {
     std::vector<Instruction> group = std::move(group_);
     group_.clear();
@@ -134,7 +135,7 @@ class Fuser {
   }
 
   std::unique_ptr<Fused> fuse(const std::vector<Instruction>& group) {
-    for (const Instruction& one : group) count(one, -1);  // what is read still is read by others
+    for (const Instruction& one : group) count(one, -1);  // the remaining counts are reads by others
     auto fused = std::make_unique<Fused>();
     FusedPlan plan(known_, recorder_, reads_, *fused);
     fused->read = read_from_outside(group);
@@ -146,7 +147,7 @@ class Fuser {
   std::vector<Instruction> given_, group_, made_;
   const Recorder& recorder_;
   const FusedNodes known_;
-  std::vector<int> reads_;  // by register, by instructions that are not being fused
+  std::vector<int> reads_;  // by register: reads by instructions outside the group
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Templates over operation and element type, and the tables that choose an instance.
 #include "native/fused_kernels.h"
 
 #include <cmath>
@@ -21,7 +22,7 @@ T* result(const Kernel& kernel, char* const* bases) {
   return reinterpret_cast<T*>(bases[kernel.out.base] + kernel.out.offset);
 }
 
-/// Literals are bases of the kernel's own.
+/// Base addresses, with literals as additional bases.
 struct Bases {
   Bases(const Kernel& kernel, char* const* bases) : kernel(kernel), bases(bases) {}
   template <class T>
@@ -35,7 +36,7 @@ struct Bases {
   char* const* bases;
 };
 
-// ---- operations: whole numbers wrap, as in kernels
+// ---- operations: integers wrap around, as in PyTorch's kernels
 
 template <class T>
 using Wrapping = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
@@ -52,7 +53,7 @@ struct Subtract {
     return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
   }
 };
-/// a + alpha * b, as kernels compute it of complex numbers: a zero times what is not finite is NaN.
+/// a + alpha * b of complex numbers as PyTorch's kernels compute it: zero times a non-finite number is NaN.
 template <int alpha>
 struct AddComplex {
   std::complex<double> operator()(std::complex<double> a, std::complex<double> b) const {
@@ -149,7 +150,7 @@ void binary(const Kernel& kernel, char* const* bases) {
     for (int32_t i = 0; i < kernel.count; ++i) out[i] = Apply()(*a.at, b[i]);
 }
 
-/// By bytes: values stay what they are.
+/// Selects by bytes, without conversion.
 template <class T>
 void choose(const Kernel& kernel, char* const* bases) {
   const Read<bool> condition(kernel.in[0], bases);
@@ -168,7 +169,7 @@ void move(const Kernel& kernel, char* const* bases) {
     for (int32_t i = 0; i < kernel.count; ++i) out[i] = static_cast<To>(from[i]);
 }
 
-/// As kernels do: from zero on. Of floats two at most, whose order is of no matter.
+/// Sums from zero, as PyTorch's kernels do; of floats two at most, so their order does not matter.
 template <class From>
 void add_floats(const Kernel& kernel, char* const* bases) {
   const Read<From> from(kernel.in[0], bases);
@@ -181,7 +182,7 @@ void add_floats(const Kernel& kernel, char* const* bases) {
   }
 }
 
-/// The first of those that no other one passes; NaN passes all.
+/// The first extreme element; NaN wins.
 template <class From, class Passes>
 void find_first(const Kernel& kernel, char* const* bases) {
   const Read<From> from(kernel.in[0], bases);
@@ -319,7 +320,7 @@ KernelRun mover(c10::ScalarType to, c10::ScalarType from) {
   if (to == c10::kComplexDouble && from == to) return &move<std::complex<double>, std::complex<double>>;
   if (to == c10::kComplexDouble && from == c10::kDouble) return &move<std::complex<double>, double>;
   const bool fixed = c10::isFloatingType(to) || to == c10::kBool || !c10::isFloatingType(from);
-  if (!fixed) return nullptr;  // a float that is no whole number of the type
+  if (!fixed) return nullptr;  // the float is no integer of the type
   return for_any(to, [&]<class To>(To) -> KernelRun {
     return for_any(from, []<class From>(From) -> KernelRun { return &move<To, From>; });
   });

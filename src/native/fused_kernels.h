@@ -19,26 +19,26 @@ enum class Operation : uint8_t {
   LessEqual,
   Greater,
   GreaterEqual,
-  And,  // of bits, or of truths
+  And,  // bitwise, or logical for bools
   Or,
   Xor,
   Negative,
   Absolute,
-  Not,     // of truths
-  Choose,  // in[0] is a truth
+  Not,     // logical
+  Choose,  // in[0] is the bool condition
 };
 
 using KernelRun = void (*)(const Kernel&, char* const*);
 
-/// The kernel that computes in that type; comparisons give truths. Null if there is none.
+/// The kernel that computes in this type (comparisons return bools); null if there is none.
 KernelRun kernel_of(Operation operation, c10::ScalarType type);
-/// The kernel that copies elements, converted; null if there is none, or if some values have no fixed result.
+/// The kernel that copies with conversion; null if there is none, or if the result of some values is undefined.
 KernelRun mover(c10::ScalarType to, c10::ScalarType from);
-/// Sums elements of in[0], each block of `in[1].offset` to one element of the result.
+/// Sums each block of `in[1].offset` elements of in[0] to one element of the result.
 KernelRun summer(c10::ScalarType from);
-/// The place in its block of the first one of the largest, or smallest, elements.
+/// The index within its block of the first largest or smallest element.
 KernelRun first_finder(c10::ScalarType from, bool largest);
-/// Writes the number as an element of that type; false if it is none.
+/// Writes the number as an element of this type; false if it is not representable.
 bool put_literal(const c10::Scalar& number, c10::ScalarType type, char* place);
 
 }  // namespace gramme::native

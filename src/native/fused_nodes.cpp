@@ -1,5 +1,4 @@
-// The closed list of operators that a fused instruction computes. Square roots are not in it: MKL rounds them
-// otherwise.
+// The closed list of operators that can be fused. Square roots are excluded because MKL rounds them differently.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -20,7 +19,7 @@ bool is_supported(c10::ScalarType type) {
   return std::ranges::find(kTypes, type) != std::end(kTypes);
 }
 
-/// Elements lie side by side, in some order of the dimensions.
+/// True if elements are adjacent in some order of the dimensions.
 bool is_dense(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   int64_t count = 1, reach = 1;
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -47,7 +46,7 @@ std::optional<c10::Scalar> number_of(const c10::IValue& value) {
   return std::nullopt;
 }
 
-/// False for whole numbers that conversions by way of a double would change.
+/// False for integers that a double cannot represent.
 bool is_exact(const c10::Scalar& number) {
   if (number.isComplex() || number.isSymbolic()) return false;
   constexpr int64_t kExact = int64_t{1} << 53;
@@ -162,7 +161,7 @@ std::optional<FusedOperand> FusedNodes::operand(const OperatorArgument& argument
   return FusedOperand{kNone, *number};
 }
 
-/// In the type of the result, to which operands are converted.
+/// Arithmetic, computed in the result's type.
 Node FusedNodes::arithmetic(const OperatorCall& call, Operation operation) const {
   if (call.arguments.size() > 2 && !is_one(call.arguments[2])) return {};
   const std::optional<FusedOperand> a = operand(call.arguments[0]), b = operand(call.arguments[1]);
@@ -172,7 +171,7 @@ Node FusedNodes::arithmetic(const OperatorCall& call, Operation operation) const
   return FusedNode{FusedNode::Compute, kNone, operation, type, {*a, *b}};
 }
 
-/// In the type that both have; a Python number takes that of the other one.
+/// A comparison in the operands' common type; a Python number takes the other's type.
 Node FusedNodes::comparison(const OperatorCall& call, Operation operation) const {
   const std::optional<FusedOperand> a = operand(call.arguments[0]), b = operand(call.arguments[1]);
   if (!a || !b || (a->tensor == kNone && b->tensor == kNone)) return {};
@@ -186,8 +185,8 @@ Node FusedNodes::comparison(const OperatorCall& call, Operation operation) const
   return FusedNode{FusedNode::Compute, kNone, operation, type, {*a, *b}};
 }
 
-/// Of floats only with a number that is not zero: kernels leave to chance which zero is the larger one. The bits of a
-/// NaN are theirs as well: they depend on where the element stands.
+/// maximum and minimum; of floats only with a non-zero number. Which of two zeros wins, and the bits of a NaN, depend
+/// on the kernel and the element's place.
 Node FusedNodes::extremum(const OperatorCall& call, Operation operation) const {
   Node node = arithmetic(call, operation);
   if (!node || !c10::isFloatingType(node->type)) return node;
@@ -255,7 +254,7 @@ Node FusedNodes::filled(const OperatorCall& call, std::optional<c10::Scalar> num
   return FusedNode{FusedNode::Fill, kNone, Operation::Add, type, {FusedOperand{kNone, *number}}};
 }
 
-/// Whole numbers and truths in any order; of floats two, since the order of more is the kernels' own.
+/// Sums of integers and bools; of floats only two, since kernels choose the order of more.
 Node FusedNodes::sum(const OperatorCall& call) const {
   const Register out = call.results[0].registers[0];
   const std::optional<FusedOperand> from = operand(call.arguments[0]);
@@ -288,7 +287,7 @@ Node FusedNodes::first(const OperatorCall& call, bool largest) const {
   return FusedNode{kind, kNone, Operation::Add, c10::kLong, {*from}, {dim.toInt() + (dim.toInt() < 0 ? rank : 0)}};
 }
 
-/// Along the first dimension.
+/// cat and stack along the first dimension.
 Node FusedNodes::joined(const OperatorCall& call, bool stacks) const {
   const Register out = call.results[0].registers[0];
   const bool first = call.arguments[1].constant.isInt() && call.arguments[1].constant.toInt() == 0;

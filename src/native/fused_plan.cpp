@@ -1,3 +1,4 @@
+// Assigns memory to each value of a group and emits the kernels, with moves where elements are not adjacent.
 #include "native/fused_plan.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ int64_t count_of(c10::IntArrayRef sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-/// The same element each time.
+/// True if all indices are equal.
 bool is_one(const std::vector<int32_t>& indices) {
   return std::ranges::all_of(indices, [&](int32_t i) { return i == indices[0]; });
 }
@@ -23,7 +24,7 @@ bool is_row(const std::vector<int32_t>& indices) {
   return true;
 }
 
-/// Dimensions, those with the longest steps first.
+/// The dimensions, longest stride first.
 std::vector<size_t> by_strides(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   std::vector<size_t> dims(sizes.size());
   std::iota(dims.begin(), dims.end(), size_t{0});
@@ -33,7 +34,7 @@ std::vector<size_t> by_strides(c10::IntArrayRef sizes, c10::IntArrayRef strides)
 
 }  // namespace
 
-/// The elements by the dimensions in this order, the last one fastest.
+/// Element indices in this order of the dimensions, the last one fastest.
 FusedPlan::Indices FusedPlan::all(const Value& value, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                                   const std::vector<size_t>& dims) {
   Indices indices = {static_cast<int32_t>(value.origin)};
@@ -47,7 +48,7 @@ FusedPlan::Indices FusedPlan::all(const Value& value, c10::IntArrayRef sizes, c1
   return indices;
 }
 
-/// For each element of the result, as they lie, the one of the operand; none if they do not broadcast.
+/// For each element of the result in memory order, the operand's element; nullopt if they do not broadcast.
 std::optional<FusedPlan::Indices> FusedPlan::order(const Value& out, const Value& in) {
   if (in.sizes.size() > out.sizes.size()) return std::nullopt;
   const size_t more = out.sizes.size() - in.sizes.size();
@@ -65,7 +66,7 @@ Spot FusedPlan::scratch(int64_t count, c10::ScalarType type) {
   return {0, at};
 }
 
-/// Registers that others read get memory of their own: results, and what views that others read are of.
+/// Finds registers that need memory of their own: those read by others, and bases of views read by others.
 void FusedPlan::find_ends(const std::vector<Instruction>& group) {
   std::vector<bool> wanted(wanted_.size(), false);
   for (size_t i = group.size(); i-- > 0;) {
@@ -92,7 +93,7 @@ void FusedPlan::find_ends(const std::vector<Instruction>& group) {
   std::ranges::reverse(made_.views);
 }
 
-/// What is known of it; a tensor from outside becomes an input.
+/// The register's value; a tensor from outside becomes an input.
 const FusedPlan::Value* FusedPlan::value(Register r) {
   if (const auto known = values_.find(r); known != values_.end()) return &known->second;
   const Seen& seen = recorder_.seen(r);
@@ -126,7 +127,7 @@ bool FusedPlan::add_view(const View& view) {
   return true;
 }
 
-/// Elements side by side, in that type; copied first where they are not.
+/// Adjacent elements of this type; copied first if necessary.
 std::optional<Spot> FusedPlan::elements(const Value& value, Indices indices, c10::ScalarType type) {
   const auto size = static_cast<int64_t>(c10::elementSize(value.dtype));
   const auto [first, last] = std::ranges::minmax(indices);
@@ -166,7 +167,7 @@ bool FusedPlan::add_reduction(const FusedNode& node, const Value& out) {
   std::vector<size_t> kept, summed;
   for (size_t d = 0; d < in.sizes.size(); ++d)
     (std::ranges::find(node.dims, static_cast<int64_t>(d)) == node.dims.end() ? kept : summed).push_back(d);
-  int64_t packed = 1;  // results lie in the order of their dimensions
+  int64_t packed = 1;  // results are contiguous
   for (size_t d = out.sizes.size(); d-- > 0; packed *= out.sizes[d])
     if (out.sizes[d] > 1 && out.strides[d] != packed) return false;
   std::vector<size_t> dims = kept;

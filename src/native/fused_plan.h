@@ -1,4 +1,4 @@
-// From operators to kernels of a fused instruction.
+// Plans a fused instruction: which operators qualify, and the kernels for a group.
 #pragma once
 #include <optional>
 #include <unordered_map>
@@ -9,7 +9,7 @@
 
 namespace gramme::native {
 
-/// Of elements, of one tensor.
+/// Elements of a tensor, at most.
 constexpr int64_t kSmall = 1024;
 
 /// An operand: a tensor, or a number.
@@ -24,12 +24,12 @@ struct FusedNode {
   Kind kind;
   Register out;
   Operation operation = Operation::Add;
-  c10::ScalarType type = c10::kDouble;  // in which it computes
+  c10::ScalarType type = c10::kDouble;  // type of the computation
   std::vector<FusedOperand> operands = {};
-  std::vector<int64_t> dims = {};  // of Sum, Largest, Smallest
+  std::vector<int64_t> dims = {};  // for Sum, Largest, Smallest
 };
 
-/// Which operators can be.
+/// Recognises the operators that can be fused.
 class FusedNodes {
  public:
   FusedNodes(const std::vector<Instruction>& instructions, const Recorder& recorder);
@@ -55,8 +55,8 @@ class FusedNodes {
   c10::ScalarType dtype(const FusedOperand& operand) const { return recorder_.seen(operand.tensor).dtype(); }
 
   const Recorder& recorder_;
-  std::unordered_map<Register, c10::Scalar> numbers_;  // Python's, as tensors
-  std::unordered_map<Register, c10::Scalar> fills_;    // tensors of one number
+  std::unordered_map<Register, c10::Scalar> numbers_;  // Python numbers that became tensors
+  std::unordered_map<Register, c10::Scalar> fills_;    // tensors filled with one number
 };
 
 /// The kernels of a group of operators and views.
@@ -64,11 +64,11 @@ class FusedPlan {
  public:
   FusedPlan(const FusedNodes& nodes, const Recorder& recorder, const std::vector<int>& wanted, Fused& made)
       : nodes_(nodes), recorder_(recorder), wanted_(wanted), made_(made) {}
-  /// False if it cannot be.
+  /// Plans the group; false if it cannot be fused.
   bool take(const std::vector<Instruction>& group);
 
  private:
-  /// Elements in memory: of a base, from the element `origin` on, in strides.
+  /// Elements in memory: a base, the first element `origin`, and strides.
   struct Value {
     int32_t base;
     int64_t bytes, origin;

@@ -1,3 +1,4 @@
+// One function for each kind of view step. Each returns false where PyTorch's operator would copy or raise.
 #include "native/geometry.h"
 
 #include <ATen/ATen.h>
@@ -20,13 +21,13 @@ c10::DimVector numbers(const std::vector<Amount>& amounts, const Run& run) {
 
 int64_t rank(const Geometry& geometry) { return static_cast<int64_t>(geometry.sizes.size()); }
 
-/// False if there is no such dimension.
+/// Wraps a negative dimension; false if it is out of range.
 bool wrap(int64_t& dimension, int64_t rank) {
   if (dimension < 0) dimension += rank;
   return 0 <= dimension && dimension < rank;
 }
 
-/// False if the product comes near 64 bits.
+/// Counts elements; false if the product may overflow.
 bool count(at::IntArrayRef sizes, int64_t& elements) {
   elements = 1;
   for (int64_t size : sizes)
@@ -134,7 +135,7 @@ bool slice(size_t d, int64_t start, int64_t stop, int64_t step, Geometry& geomet
 bool index(const std::vector<IndexItem>& items, const Run& run, Geometry& geometry) {
   const int64_t taken = std::ranges::count_if(
       items, [](const IndexItem& item) { return item.kind == IndexItem::Integer || item.kind == IndexItem::Slice; });
-  const int64_t passed = rank(geometry) - taken;  // by the ellipsis
+  const int64_t passed = rank(geometry) - taken;  // dimensions covered by the ellipsis
   if (passed < 0) return false;
   int64_t d = 0;
   for (const IndexItem& item : items) {
@@ -148,7 +149,7 @@ bool index(const std::vector<IndexItem>& items, const Run& run, Geometry& geomet
   return true;
 }
 
-/// The step's pieces are of equal size but for the last.
+/// One piece of a split; all have equal size except the last.
 bool piece(const ViewStep& step, const Run& run, Geometry& geometry) {
   int64_t d = step.a;
   const int64_t size = step.sizes[0].get(run), pieces = step.sizes[1].constant;

@@ -1,15 +1,15 @@
-// What views do to sizes and strides, as PyTorch's operators compute it.
+// Sizes and strides of views, computed as PyTorch's operators do.
 #pragma once
 #include "native/remembered.h"
 #include "native/views.h"
 
 namespace gramme::native {
 
-/// False if the operator would copy or raise.
+/// Applies a step to a geometry; false if the operator would copy or raise.
 bool apply(const ViewStep& step, const Run& run, Geometry& geometry);
-/// The operator itself.
+/// Calls the operator itself.
 at::Tensor call(const ViewStep& step, const Run& run, const at::Tensor& source);
-/// The step that stands for a call of a view operator, for the result of that number; none if it is not known.
+/// The step for the `result`-th result of a view operator's call; nullopt for unknown calls.
 std::optional<ViewStep> view_step(const OperatorCall& call, size_t result);
 std::string print(const ViewStep& step, const Tape& tape);
 

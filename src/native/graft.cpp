@@ -1,3 +1,4 @@
+// Builds the eager graph, connects it behind the call's nodes, and updates the running pass's dependency counts.
 #include "native/graft.h"
 
 #include <torch/csrc/autograd/graph_task.h>
@@ -23,11 +24,11 @@ std::vector<NodePtr> living_nodes(const ForwardCall& call) {
   return living;
 }
 
-/// Where the graph was cut it leads on; by way of the call's nodes where the program has a result.
+/// Reconnects the cut graph, through the call's nodes where the program holds a result.
 void join(EagerGraph& graph, const Layout& layout, const std::vector<NodePtr>& nodes) {
   std::vector<edge_list> edges(nodes.size());
   for (size_t p = 0; p < nodes.size(); ++p) {
-    if (!nodes[p]) continue;  // nobody comes to the piece
+    if (!nodes[p]) continue;  // the piece is unreachable
     edges[p] = nodes[p]->next_edges();
     for (size_t u = 0; u < edges[p].size(); ++u) {
       const Use& use = layout.pieces[p].uses[u];
@@ -45,7 +46,7 @@ void number(const EagerGraph& graph, const Layout& layout, uint64_t first) {
     for (size_t i = 0; i < piece.nodes; ++i) graph.nodes()[node++]->set_sequence_nr(first + piece.number - 1 - i);
 }
 
-/// What formulas saved of results is the program's: its nodes, and writes from now on.
+/// Makes results that formulas saved share nodes and version counters with the program's tensors.
 void share_outputs(EagerGraph& graph, const ForwardCall& call) {
   const std::vector<Register>& shown = call.training->shown();
   for (size_t i = 0; i < shown.size(); ++i) {
@@ -68,10 +69,10 @@ bool comes_to(const GraphTask& pass, const NodePtr& node) {
                   std::ranges::find(pass.graph_roots_, node.get()) != pass.graph_roots_.end());
 }
 
-/// The pass forgets of the nodes' edges.
+/// Removes the nodes' edges from the pass's bookkeeping.
 void leave_pass(GraphTask& pass, const std::vector<NodePtr>& nodes) {
   uint64_t least = pass.exec_info_.empty() ? 0 : std::numeric_limits<uint64_t>::max();
-  for (const auto& [node, wanted] : pass.exec_info_)  // the engine passes over nodes that cannot lead to what is wanted
+  for (const auto& [node, wanted] : pass.exec_info_)  // the engine skips nodes that cannot lead to a wanted one
     if (wanted.captures_) least = std::min(least, node->topological_nr());
   for (const NodePtr& node : nodes) {
     if (!comes_to(pass, node) || node->topological_nr() < least) continue;
@@ -83,7 +84,7 @@ void leave_pass(GraphTask& pass, const std::vector<NodePtr>& nodes) {
   }
 }
 
-/// The pass learns of the nodes' edges, and of all nodes behind them.
+/// Adds the nodes' edges, and all nodes behind them, to the pass's bookkeeping.
 void enter_pass(GraphTask& pass, const std::vector<NodePtr>& nodes) {
   std::vector<Node*> queue, found;
   for (const NodePtr& node : nodes)
@@ -97,7 +98,7 @@ void enter_pass(GraphTask& pass, const std::vector<NodePtr>& nodes) {
       found.push_back(edge.function.get());
     }
   if (pass.exec_info_.empty()) return;
-  std::ranges::sort(found, {}, &Node::sequence_nr);  // what a node leads to comes before it
+  std::ranges::sort(found, {}, &Node::sequence_nr);  // successors come before a node
   for (Node* node : found)
     pass.exec_info_[node].needed_ = std::ranges::any_of(node->next_edges(), [&](const Edge& edge) {
       const auto next = edge.is_valid() ? pass.exec_info_.find(edge.function.get()) : pass.exec_info_.end();
@@ -105,7 +106,7 @@ void enter_pass(GraphTask& pass, const std::vector<NodePtr>& nodes) {
     });
 }
 
-/// Past topological numbers: they stay as they were, above those of all inputs.
+/// Sets edges directly, keeping topological numbers, which are above those of all inputs anyway.
 void lead_to(const EagerGraph& graph, const Layout& layout, const std::vector<NodePtr>& nodes) {
   for (size_t p = 0; p < nodes.size(); ++p) {
     if (!nodes[p]) continue;
@@ -116,7 +117,8 @@ void lead_to(const EagerGraph& graph, const Layout& layout, const std::vector<No
   }
 }
 
-/// Nodes of the call that waited for others of it alone have nothing to wait for any more: `first` comes to them.
+/// Gives nodes of the call that waited only for other nodes of it an edge from `first`, so that the engine reaches
+/// them.
 void wake(GraphTask& pass, NodeOfForward& first, const Layout& layout, const std::vector<NodePtr>& nodes) {
   for (size_t p = 0; p < nodes.size(); ++p) {
     if (nodes[p].get() == &first || !comes_to(pass, nodes[p])) continue;

@@ -1,3 +1,4 @@
+// Finds an operator's row in the generated table and binds its C++ signature; otherwise pushes boxed values.
 #include "native/invoke.h"
 
 #include <ATen/core/stack.h>
@@ -109,7 +110,7 @@ void bind_operator(Instruction& instruction) {
   try {
     binder_of(row->signature)(instruction);
   } catch (const c10::Error&) {
-    // An argument that no slot holds, or a result that goes elsewhere than its C++ type: it stays boxed.
+    // No slot for an argument, or no place for a result of its C++ type: stays boxed.
   }
 }
 

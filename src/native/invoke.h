@@ -1,7 +1,7 @@
-// Calling an operator of an instruction: by its C++ signature if that is in the table, else boxed.
+// Calls an instruction's operator: by its C++ signature if that is in the table, else boxed.
 //
-// The build has tools/make_native_signatures.py read the operators' C++ signatures from the installed torch's headers:
-// torch_signatures.def, SIGNATURE(number, type) and OPERATOR(number, "aten::add.Tensor").
+// The table is torch_signatures.def, with SIGNATURE(number, type) and OPERATOR(number, "aten::add.Tensor"). The build
+// generates it from the installed torch's headers (tools/make_native_signatures.py).
 #pragma once
 #include "native/tape.h"
 
@@ -10,13 +10,13 @@ namespace gramme::native {
 /// Sets `invoke`, `bound` and `typed` of an Operator instruction from its call and keys.
 void bind_operator(Instruction& instruction);
 
-/// The same, boxed whatever the table says.
+/// The same, always boxed.
 void bind_boxed(Instruction& instruction);
 
-/// True if nobody watches operators (a profiler). Those called at their kernels would not be seen.
+/// True if nothing observes operators (a profiler); operators called at their kernels would be missed.
 bool unwatched();
 
-/// For statistics.
+/// The number of signatures in the table, for statistics.
 size_t typed_signatures();
 
 }  // namespace gramme::native

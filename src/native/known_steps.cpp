@@ -1,5 +1,5 @@
-// Steps of a recording that are known by their target, whatever operators they called: computations of numbers, changes
-// of modes, items of earlier results, literals.
+// Steps that a recording recognises by their target instead of their operators: arithmetic on numbers, mode changes,
+// items of earlier results, literals.
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +12,7 @@
 
 namespace gramme::native {
 
-/// A sum or the like of numbers, or the size of a tensor: the tape computes it.
+/// Arithmetic on numbers, or a tensor's size, which the tape computes.
 bool Recording::add_number(size_t index) {
   if (!recorder_.any_sizes()) return false;
   const Step& step = program_->steps[index];
@@ -35,8 +35,8 @@ bool Recording::add_number(size_t index) {
   const shape::Expr a = number_at(step.arguments[0]), b = two ? number_at(step.arguments[1]) : nullptr;
   const shape::Expr made = a && (b || !two) ? arithmetic->make(a, b) : nullptr;
   if (!made || made->type != value->type) return false;
-  // A call for which a number has no value runs step by step, or raises. A float may have none where Python does not
-  // raise, so it must be known at the start.
+  // If a number has no value, the call runs step by step, or raises. A float may lack one where Python would not raise,
+  // so it must be computable at the start.
   if (made->type == shape::Type::Float && waits_for_data(step)) return false;
   Computation computation;
   if (arithmetic->divides) {
@@ -53,14 +53,14 @@ bool Recording::add_number(size_t index) {
   return true;
 }
 
-/// Null if it is no number.
+/// The operand as an expression; null if it is no number.
 shape::Expr Recording::number_at(const Operand& operand) const {
   if (operand.kind == Operand::Value && is_number(place(operand.value)))
     return recorder_.numbers().at(place(operand.value).index);
   return operand.kind == Operand::Constant ? Numbers::constant_of(operand.object.get()) : nullptr;
 }
 
-/// True if a number among its arguments follows from a tensor's size.
+/// True if a number among the arguments depends on a tensor's size.
 bool Recording::waits_for_data(const Step& step) const {
   bool waits = false;
   each_value(step, [&](ValueId value) {
@@ -90,7 +90,7 @@ bool Recording::add_mode(size_t index, PyObject* result) {
   return true;
 }
 
-/// One of the results of an earlier step, which has its place already.
+/// An item of an earlier step's result, which has a place already.
 bool Recording::add_element(size_t index) {
   const Step& step = program_->steps[index];
   if (!is_getitem(step) || step.arguments[0].kind != Operand::Value) return false;
@@ -107,7 +107,7 @@ bool Recording::add_element(size_t index) {
   return true;
 }
 
-/// A tensor made of Python numbers: a copy of it at each call.
+/// A tensor made of Python numbers: each call copies it.
 bool Recording::add_literal(size_t index, PyObject* result) {
   const Step& step = program_->steps[index];
   if (!makes_literal(step) || !is_fixed(step) || !aten::is_exact_tensor(result) ||
@@ -118,7 +118,7 @@ bool Recording::add_literal(size_t index, PyObject* result) {
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", ""));
   const at::Tensor& tensor = aten::tensor_of(result);
   const Register original = recorder_.constant(tensor.clone()), copy = recorder_.add(tensor);
-  recorder_.forget();  // the copy made here
+  recorder_.forget();  // forgets the copy made here
   place(program_->result(index)) = {Place::Tensor, copy, {}, {}};
   append(index).call = std::make_unique<OperatorCall>(
       OperatorCall{*clone,
@@ -128,7 +128,7 @@ bool Recording::add_literal(size_t index, PyObject* result) {
   return true;
 }
 
-/// The number that the operand is; what None stands for is given.
+/// The operand as a number; `if_none` replaces None.
 std::optional<Amount> Recording::amount_at(const Operand& operand, int64_t if_none) const {
   if (operand.kind == Operand::Value && place(operand.value).kind == Place::Number)
     return Amount{place(operand.value).index};
@@ -154,7 +154,7 @@ std::optional<IndexItem> Recording::index_item(const Operand& operand) const {
   return IndexItem{IndexItem::Slice, *start, *stop, step->constant};
 }
 
-/// x[1, ..., :n, None] of a tensor whose sizes vary, or by numbers that do: views, whatever the sizes.
+/// x[1, ..., :n, None] with varying sizes or numbers: a view for all sizes.
 bool Recording::add_index(size_t index, PyObject* result) {
   const Step& step = program_->steps[index];
   if (!is_getitem(step) || is_steady(step) || step.arguments[0].kind != Operand::Value) return false;
@@ -177,7 +177,7 @@ bool Recording::add_index(size_t index, PyObject* result) {
   return true;
 }
 
-/// x[i, j] by whole numbers in tensors: one operator, whatever the sizes.
+/// True for x[i, j] with integer tensors: one operator for all sizes.
 bool Recording::indexes_by_tensors(const Step& step, const std::vector<Observed>& observed) const {
   if (!is_getitem(step) || observed.size() != 1 || observed[0].call.op.operator_name().name != "aten::index")
     return false;
@@ -190,7 +190,7 @@ bool Recording::indexes_by_tensors(const Step& step, const std::vector<Observed>
   });
 }
 
-/// x.contiguous() of a tensor that is so, but may not be another time.
+/// x.contiguous() of a tensor that is contiguous now but perhaps not at another call.
 bool Recording::add_contiguous(size_t index, PyObject* result) {
   const Step& step = program_->steps[index];
   if (!is_contiguous_call(step) || place(step.arguments[0].value).kind != Place::Tensor) return false;

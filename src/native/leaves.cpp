@@ -1,3 +1,4 @@
+// Checks that delivering a gradient directly is unobservable, and accumulates it as AccumulateGrad does.
 #include "native/leaves.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -19,7 +20,7 @@ using torch::autograd::Edge;
 using torch::autograd::GraphTask;
 using torch::autograd::Node;
 
-/// True if gradients that go along the edge end in a leaf's .grad, and nobody hears of it.
+/// True if the edge leads to a leaf's AccumulateGrad that has no hooks.
 bool ends_quietly(const Edge& edge) {
   Node& node = *edge.function;
   return typeid(node) == typeid(AccumulateGrad) && node.pre_hooks().empty() && node.post_hooks().empty() &&
@@ -27,14 +28,14 @@ bool ends_quietly(const Edge& edge) {
          node.tensor_post_acc_grad_hooks() == nullptr;
 }
 
-/// So many edges of other nodes are looked at for whether they lead to the same leaves.
+/// The limit of foreign edges that are searched for the same leaves.
 constexpr size_t kForeignEdges = 64;
 
 struct PassEnd {
   explicit PassEnd(std::shared_ptr<ForwardCall> call) : call(std::move(call)), pass(this->call->pass) {}
   ~PassEnd() { end(); }
   PassEnd(const PassEnd&) = delete;
-  /// Puts back the edges that were taken.
+  /// Restores the edges that were taken.
   void end() const;
   const std::shared_ptr<ForwardCall> call;
   const int pass;
@@ -65,7 +66,8 @@ std::vector<const Node*> reached_leaves(const ForwardCall& call) {
   return reached;
 }
 
-/// From nodes that are not of this forward, or by the pass itself? True if there are too many to tell.
+/// True if nodes of other forwards, or the pass itself, lead to one of the leaves, or if there are too many edges to
+/// tell.
 bool is_any_reached(ForwardCall& call, const std::vector<const Node*>& leaves) {
   std::lock_guard<std::recursive_mutex> lock(call.mutex);
   if (!call.reached) call.reached = reached_leaves(call);
@@ -90,7 +92,7 @@ bool is_only_pass(const std::shared_ptr<ForwardCall>& call) {
   if (call->pass >= 0) call->passes_overlap = true;
   if (call->passes_overlap) return false;
   call->pass = pass;
-  auto end = std::make_shared<const PassEnd>(call);  // goes with what the engine keeps of the pass, however it ends
+  auto end = std::make_shared<const PassEnd>(call);  // destroyed with the engine's state of the pass, however it ends
   torch::autograd::Engine::get_default_engine().queue_callback([end] { end->end(); });
   return true;
 }
@@ -132,7 +134,7 @@ std::vector<bool> quiet_edges(const NodeOfForward& node, size_t index) {
     leaves.push_back(edge.function.get());
   }
   std::ranges::sort(leaves);
-  bool shared = std::ranges::adjacent_find(leaves) != leaves.end();  // by inputs that are one tensor
+  bool shared = std::ranges::adjacent_find(leaves) != leaves.end();  // the same tensor as several inputs
   for (size_t i = 0; i < quiet.size(); ++i)
     shared |= !quiet[i] && std::ranges::binary_search(leaves, node.next_edge(i).function.get());
   if (leaves.empty() || shared || is_any_reached(*node.call, leaves)) return {};

@@ -1,8 +1,8 @@
-// Gradients of leaves, brought to .grad by the node that makes them.
+// Delivers leaf gradients to .grad directly from the node that makes them.
 //
-// The engine takes longer to bring a gradient to .grad than kernels take to make it. Where nobody can tell the
-// difference the node does that itself: this is the only pass over the graph, which will be gone after it; no other
-// node has a gradient for the leaf; nobody hears of any of it. The edges are taken away for the rest of the pass.
+// The engine takes longer to deliver a gradient to .grad than kernels take to compute it. So the node does it where
+// that is unobservable: this is the only pass over the graph, which is freed afterwards; no other node has a gradient
+// for the leaf; and there are no hooks. The edges are removed for the rest of the pass.
 #pragma once
 #include <torch/csrc/autograd/graph_task.h>
 
@@ -10,16 +10,16 @@
 
 namespace gramme::native {
 
-/// The engine's pass under way, of which PyTorch gives out members alone.
+/// The running pass of the engine; PyTorch's API exposes only single members of it.
 torch::autograd::GraphTask& current_pass();
-/// True if the pass under way is the only one over the nodes of the forward. They note it.
+/// True if the running pass is the only one over the forward's nodes; records the pass.
 bool is_only_pass(const std::shared_ptr<ForwardCall>& call);
-/// By use: does its edge lead to a leaf that no other edge of the pass leads to? Empty: none does.
+/// By use: whether its edge leads to a leaf that no other edge of the pass leads to. Empty if there is none.
 std::vector<bool> quiet_edges(const NodeOfForward& node, size_t piece);
-/// Takes them from the node.
+/// Removes these edges from the node.
 void take_edges(NodeOfForward& node, const std::vector<bool>& quiet);
 
-/// Does what the engine does with gradients of leaves.
+/// Accumulates leaf gradients as the engine does.
 class Delivery {
  public:
   explicit Delivery(NodeOfForward& node);

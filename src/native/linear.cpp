@@ -1,3 +1,5 @@
+// Recognises the operators that a recorded aten::linear called, and repeats the same matrix multiplication as one
+// instruction.
 #include "native/linear.h"
 
 #include <ATen/TensorUtils.h>
@@ -17,9 +19,9 @@
 namespace gramme::native {
 namespace {
 
-// ---- what a recording shows
+// ---- recognising recorded calls
 
-/// Follows the calls that linear made.
+/// Matches the calls that linear made.
 class Parts {
  public:
   Parts(const OperatorCall& linear, const Recorder& recorder)
@@ -29,7 +31,7 @@ class Parts {
         bias_(read(linear.arguments[2])),
         matrix_(input_) {}
 
-  /// True if all of it is known.
+  /// True if all calls are recognised.
   bool follow(const std::vector<Observed>& parts) {
     for (const Observed& part : parts)
       if (part.parts.empty() ? !follow(part.call) : !follow(part.parts)) return false;
@@ -77,7 +79,7 @@ class Parts {
     auto reads = [&](size_t argument, Register r) { return r != kNone && read(call.arguments[argument]) == r; };
     if (name == "aten::t" && reads(0, weight_) && transposed_ == kNone) {
       transposed_ = made;
-      weight_first_ = matrix_ != input_;  // the node made last goes first
+      weight_first_ = matrix_ != input_;  // the engine runs the node made last first
       return true;
     }
     if (name == "aten::view" && reads(0, input_) && product_ == kNone) {
@@ -103,14 +105,14 @@ class Parts {
 
 // ---- the instruction
 
-/// True if nobody looks at the nodes, at what they save, or at the operators.
+/// True if nodes, saved tensors and operators cannot be observed.
 bool is_hidden() { return !torch::autograd::AnomalyMode::is_enabled() && !aten::saved_tensors_hooked() && unwatched(); }
 
 bool has_tangent(const at::Tensor& tensor) { return tensor.defined() && tensor._fw_grad(0).defined(); }
 
 struct Linear final : Bound {
   explicit Linear(LinearShape shape) : shape(std::make_shared<const LinearShape>(std::move(shape))) {}
-  std::shared_ptr<const LinearShape> shape;  // nodes may outlive the tape
+  std::shared_ptr<const LinearShape> shape;  // shared: nodes may outlive the tape
 };
 
 at::Tensor multiply(const LinearShape& shape, const at::Tensor& input, const at::Tensor& weight,
@@ -123,11 +125,11 @@ at::Tensor multiply(const LinearShape& shape, const at::Tensor& input, const at:
   return output;
 }
 
-/// The same as at::linear, of plain tensors below autograd.
+/// at::linear of plain tensors, below autograd.
 at::Tensor multiply(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
   const int64_t rank = input.dim();
   const bool contiguous = rank == 3 && input.numel() != 0 && input.is_contiguous();
-  // without a bias at::matmul looks at the strides of one element, too, and takes bmm if they are others
+  // without a bias, at::matmul also checks strides of size-1 dimensions, and may choose bmm
   const bool flattens = contiguous && (bias.defined() || input.stride(0) == input.stride(1) * input.size(1));
   const bool same = weight.dim() == 2 && input.scalar_type() == weight.scalar_type() && (rank == 2 || flattens) &&
                     input.size(rank - 1) == weight.size(1);
@@ -137,7 +139,7 @@ at::Tensor multiply(const at::Tensor& input, const at::Tensor& weight, const at:
   at::Tensor matrix;
   if (flattens) {
     const c10::DimVector sizes{input.size(0) * input.size(1), input.size(2)};
-    const bool in_rows = input.stride(2) == 1;  // else there is one column
+    const bool in_rows = input.stride(2) == 1;  // otherwise there is a single column
     matrix = make_view(
         input, sizes,
         in_rows ? c10::DimVector{sizes[1], 1} : *at::detail::computeStride(input.sizes(), input.strides(), sizes), 0);
@@ -148,7 +150,7 @@ at::Tensor multiply(const at::Tensor& input, const at::Tensor& weight, const at:
   return output;
 }
 
-/// As recorded? Guards say so; another thread may give a parameter other data all the same.
+/// True if the operands are as recorded. Guards ensure it, but another thread may replace a parameter's data.
 bool fits(const LinearShape& shape, const at::Tensor& input, const at::Tensor& weight) {
   return input.sizes() == shape.input && weight.dim() == 2 && weight.size(0) == shape.out && weight.size(1) == shape.in;
 }
@@ -167,7 +169,7 @@ at::Tensor call_linear(const Linear& linear, const at::Tensor& input, const at::
   return output;
 }
 
-/// Undefined if it was left out.
+/// The operand; undefined if it was omitted.
 const at::Tensor& operand(const OperatorCall& call, size_t i, const Run& run) {
   static const at::Tensor none;
   const OperatorArgument& argument = call.arguments[i];

@@ -1,3 +1,5 @@
+// The gradient formulas of linear, with PyTorch's layouts and order of accumulation, and the node's support for
+// compiled autograd.
 #include "native/linear_node.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -18,7 +20,7 @@ using torch::autograd::variable_list;
 using torch::dynamo::autograd::CompiledNodeArgs;
 using torch::dynamo::autograd::SwapSavedVariables;
 
-/// Which gradients are wanted, and those found: of bias, input and weight, in the order of the node's edges.
+/// The wanted gradients of bias, input and weight, in the order of the node's edges.
 using Wanted = std::array<bool, 3>;
 constexpr size_t kOfBias = 0;
 size_t of_input(const LinearShape& shape) { return shape.weight_first ? 2 : 1; }
@@ -35,7 +37,7 @@ at::Tensor gradient_of_weight(const LinearShape& shape, const at::Tensor& gradie
   return shape.weight_by_row ? gradient.t().mm(matrix) : matrix.t().mm(gradient).t();
 }
 
-/// By the formulas and in the layouts of PyTorch's nodes.
+/// Computes gradients by the formulas, and in the layouts, of PyTorch's nodes.
 variable_list gradients_of(const LinearShape& shape, const Wanted& wanted, const at::Tensor& output,
                            const at::Tensor& input, const at::Tensor& weight) {
   variable_list found(wanted.size());
@@ -49,13 +51,13 @@ variable_list gradients_of(const LinearShape& shape, const Wanted& wanted, const
   return found;
 }
 
-/// A view that eager saves in the place of the tensor.
+/// The view that eager saves instead of the tensor.
 struct View {
   c10::SmallVector<int64_t, 2> sizes;
   bool requires_grad;
 };
 
-/// Autograd's message about a tensor that was changed, as it is about the view: its node is another one by then.
+/// Rewords autograd's message about a modified tensor to name the view, as eager's does.
 std::string about_view(std::string message, const View& saved) {
   constexpr std::string_view kOperation = "inplace operation: [";
   const size_t type = message.find(kOperation), end = message.find(" is at version");
@@ -93,7 +95,7 @@ class LinearBackward final : public torch::autograd::Node {
     weight_.reset_data();
   }
 
-  // For compiled autograd: what a graph of it may be kept for, and the node in that graph.
+  // For compiled autograd: the cache key of the node, and its call in the graph.
   void compiled_args(CompiledNodeArgs& args) const override;
   variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) override;
 
@@ -146,7 +148,7 @@ variable_list LinearBackward::apply_with_saved(const variable_list& gradients, S
   };
   const std::vector<c10::TypePtr> types{c10::ListType::ofBools(), c10::TensorType::get(), c10::TensorType::get()};
   const auto& compiler = getPyCompilerInterface();
-  // The function is of this shape: each gets a name of its own.
+  // The function depends on the shape, so each shape gets its own name.
   const std::string bound = compiler->bind_function(saved.get_py_compiler(), name(), function, types, true);
   const c10::IValue metadata =
       IValuePacker<std::vector<std::optional<InputMetadata>>>::pack(get_input_metadata(next_edges()));
@@ -159,7 +161,7 @@ variable_list LinearBackward::apply_with_saved(const variable_list& gradients, S
 
 }  // namespace
 
-/// True if tensors of these keys answer to the CPU's kernels and autograd alone, on this thread, now.
+/// True if operators on tensors with these keys reach only CPU kernels and autograd, on this thread at present.
 bool is_only_cpu(c10::DispatchKeySet keys) {
   constexpr c10::DispatchKeySet expected({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU});
   constexpr c10::DispatchKeySet beside({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});

@@ -1,3 +1,4 @@
+// Free lists by size class: per thread, then shared; and the c10 allocator in front of the original one.
 #include "native/memory.h"
 
 #include <c10/core/CPUAllocator.h>
@@ -18,8 +19,8 @@ namespace {
 
 constexpr size_t kStep = 256, kFine = 16, kLargest = size_t(1) << 20;
 constexpr size_t kClasses = kFine + 8;            // 8 KiB, 16 KiB … 1 MiB
-constexpr size_t kClassBytes = size_t(16) << 20;  // addresses of one class
-constexpr size_t kThreadClassBytes = kLargest;    // kept by one thread
+constexpr size_t kClassBytes = size_t(16) << 20;  // address range of one class
+constexpr size_t kThreadClassBytes = kLargest;    // bytes that one thread keeps per class
 
 constexpr size_t class_of(size_t bytes) {
   if (bytes <= kStep * kFine) return (bytes + kStep - 1) / kStep - 1;
@@ -50,7 +51,7 @@ struct List {
   }
 };
 
-/// What all threads share.
+/// The shared address range and free lists.
 class Range {
  public:
   Range() {
@@ -65,7 +66,7 @@ class Range {
   size_t class_of(const void* address) const {
     return static_cast<size_t>(static_cast<const char*>(address) - begin_) / kClassBytes;
   }
-  /// A block some thread gave back, or a new one; null beyond the bound.
+  /// A freed block or a new one; null beyond the bound.
   Block* take(size_t index, bool* used) {
     std::lock_guard lock(mutex_);
     Block* block = free_[index].pop();
@@ -99,7 +100,7 @@ Range& range() {
   return *range;
 }
 
-/// One thread's free blocks; given to all when it ends.
+/// One thread's free blocks, which become shared when the thread ends.
 struct Kept {
   ~Kept() {
     for (size_t i = 0; i < kClasses; ++i)
@@ -151,7 +152,7 @@ class Cache final : public c10::Allocator {
   c10::Allocator* below_;
 };
 
-/// The one allocator, put in front of the one that was there, for good: blocks of either are freed through it.
+/// The allocator, installed permanently in front of the original one; blocks of both are freed through it.
 Cache& cache() {
   // no Python: an allocator of c10, put in place once
   static Cache* const cache = [] {

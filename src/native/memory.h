@@ -1,14 +1,14 @@
-// Memory of small tensors kept for the next one, on request.
+// A caching allocator for small tensors, used on request.
 //
-// Blocks of fixed size classes, carved from one reserved range of addresses; freed ones go to a list of the thread that
-// frees them, those beyond its bound to a list for all. Whatever is not asked for inside a scope, too large, or beyond
-// the bounds is the business of the allocator that was there before.
+// Blocks have fixed size classes and are carved from one reserved address range. Freed blocks go to a list of the
+// freeing thread, and beyond its bound to a shared list. Requests outside a scope, too large, or beyond the bounds go
+// to the original allocator.
 #pragma once
 #include <c10/core/Allocator.h>
 
 namespace gramme::native {
 
-/// Tensors made by this thread while it lives, up to 1 MiB each, take their memory from the cache.
+/// Scope in which this thread's tensors of up to 1 MiB take memory from the cache.
 class CachedMemory {
  public:
   explicit CachedMemory(bool wanted) : wanted_(wanted) {
@@ -27,8 +27,8 @@ class CachedMemory {
 };
 
 struct MemoryStatistics {
-  size_t reused = 0;  // allocations served by a block that was used before
-  size_t carved = 0;  // bytes of blocks ever made; at most bound
+  size_t reused = 0;  // allocations served by a used block
+  size_t carved = 0;  // bytes of all blocks made; at most `bound`
   size_t bound = 0;
 };
 MemoryStatistics memory_statistics();

@@ -1,3 +1,4 @@
+// Recognises mode changes from a step's target and result, and repeats them by ATen's own guards.
 #include "native/modes.h"
 
 #include <ATen/autocast_mode.h>
@@ -16,12 +17,12 @@ bool truth(PyObject* object, const char* name) {
   return check(PyObject_IsTrue(take(PyObject_GetAttrString(object, name)).get())) != 0;
 }
 
-/// What an autocast object of the program enters.
+/// The autocast mode that a manager object of the program enters.
 std::optional<ModeCall> autocast(const Step& step, PyObject* manager) {
   ModeCall call{ModeCall::EnterAutocast};
   call.on = truth(manager, of_torch::text(of_torch::AutocastEnabled));
   const bool asked = step.arguments.size() < 3 || step.arguments[2].object.get() == Py_True;
-  if (asked != call.on) return std::nullopt;  // it warned that it cannot
+  if (asked != call.on) return std::nullopt;  // it warned and stayed disabled
   call.cached = truth(manager, of_torch::text(of_torch::CacheEnabled));
   Owned<> device = take(PyObject_GetAttrString(manager, "device"));
   Owned<> dtype = take(PyObject_GetAttrString(manager, "fast_dtype"));

@@ -1,3 +1,4 @@
+// The sorted names of known nodes, from the generated table and a few libraries.
 #include "native/nodes.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds arithmetic on a float tensor and a constant number, and converts the number's tensor beforehand.
 #include "native/numbers.h"
 
 #include <ATen/ATen.h>

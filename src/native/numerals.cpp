@@ -1,3 +1,4 @@
+// Conversions between numerals, scalars, boxed values and lists of them.
 #include "native/numerals.h"
 
 #include <ATen/ScalarOps.h>

@@ -1,4 +1,4 @@
-// Numbers among the arguments of operators, alone and in lists of any kind.
+// Numbers among operators' arguments, alone and in lists of any kind.
 #pragma once
 #include <algorithm>
 
@@ -9,24 +9,24 @@ namespace gramme::native {
 // ---- values of the dispatcher. Whoever looks into lists among arguments, or puts something else into them, does it
 // by these: a list may hold ints, floats, numbers of all kinds, bools, tensors and what is left out, or lists.
 
-/// Calls `visit` with every part of the value that is no list.
+/// Calls `visit` with every non-list part of the value.
 template <class Visit>
 void each_part(const c10::IValue& value, Visit&& visit) {
   if (!value.isList()) return void(visit(value));
   for (const c10::IValue& item : value.toListRef()) each_part(item, visit);
 }
 
-/// True if `is` holds of one of them.
+/// True if `is` holds for some part.
 template <class Is>
 bool any_part(const c10::IValue& value, Is&& is) {
   if (!value.isList()) return is(value);
   return std::ranges::any_of(value.toListRef(), [&](const c10::IValue& item) { return any_part(item, is); });
 }
 
-/// The type of lists of plain numbers for lists that held symbolic ones.
+/// The type of a list of plain numbers, for a list of symbolic ones.
 c10::TypePtr plain_type(const c10::TypePtr& type);
 
-/// The value with `other(part)` for every part; it gives no symbolic numbers.
+/// The value with every part replaced by `other(part)`, which returns no symbolic numbers.
 template <class Other>
 c10::IValue with_parts(const c10::IValue& value, Other&& other) {
   if (!value.isList()) return other(value);
@@ -43,11 +43,11 @@ inline bool is_symbolic(const c10::IValue& part) { return part.isSymInt() || par
 inline int64_t integer_at(const Numeral& number, const Run& run) {
   return number.kind == Numeral::Whole ? run.numbers[number.index] : number.constant.toLong();
 }
-/// What an operator gets for it.
+/// The scalar that an operator receives for the number.
 c10::Scalar scalar_at(const Numeral& number, const Run& run);
-/// The argument of such a kind in the dispatcher's form.
+/// The boxed value of an argument that consists of numbers.
 c10::IValue numbers_at(const OperatorArgument& argument, const Run& run);
-/// What x + 2 makes of the 2.
+/// The wrapped-number tensor that PyTorch makes of the 2 in x + 2.
 at::Tensor number_tensor(const c10::Scalar& value);
 
 }  // namespace gramme::native

@@ -1,3 +1,4 @@
+// Follows which registers an observed call and its parts make, write and read.
 #include "native/parts.h"
 
 #include <algorithm>

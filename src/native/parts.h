@@ -1,4 +1,4 @@
-// What composite operators are made of, and data that reaches tensors past operators.
+// Analysis of observed calls: whether a composite is only its parts, and tensors whose data came past operators.
 #pragma once
 #include <unordered_set>
 #include <vector>
@@ -7,16 +7,16 @@
 
 namespace gramme::native {
 
-/// Tensors that operators made without data.
+/// Tensors made uninitialised (empty and the like).
 struct Uninitialized {
-  std::unordered_set<Register> tensors;  // that no operator wrote to
-  bool read = false;                     // an operator did read one: data came in another way
+  std::unordered_set<Register> tensors;  // never written by an operator
+  bool read = false;                     // some operator reads one, so its data came past operators
 };
 
 Uninitialized find_uninitialized(const std::vector<Observed>& observed, const Recorder& recorder);
-/// True if the results of a composite are those of the operators it called, and all they read.
+/// True if a composite's results are results of the operators it called, and no data came past operators.
 bool is_only_its_parts(const Observed& record, const Recorder& recorder);
-/// Which are symbols to it, and plain numbers to what it calls.
+/// True if a composite's arguments include numbers: symbols to it, plain numbers to what it calls.
 bool takes_numbers(const Observed& record);
 
 }  // namespace gramme::native

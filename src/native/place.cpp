@@ -1,3 +1,4 @@
+// Builds Python objects from registers and objects of a run, and takes results apart again.
 #include "native/place.h"
 
 #include "aten/python.h"
@@ -46,7 +47,7 @@ Owned<> mapping_at(const Place& place, Run& run) {
       return place.object;
     case Place::Tensor:
       if (place.last) {
-        at::Tensor taken = std::move(run.own[place.index]);  // wrapping does not always take it
+        at::Tensor taken = std::move(run.own[place.index]);  // moved here, since wrapping may not take the reference
         return aten::object_of(std::move(taken));
       }
       return aten::object_of(*run.tensors[place.index]);
@@ -76,7 +77,7 @@ void put_object(PyObject* object, const Place& place, Run& run) {
     case Place::Float:
     case Place::Mapping:
     case Place::Range:
-      return;  // no Python call's result has such a place
+      return;  // results of Python calls never have such places
     case Place::Tensor:
       if (!aten::is_tensor(object)) fail("a tensor", object);
       run.own[place.index] = aten::tensor_of(object);

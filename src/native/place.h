@@ -1,4 +1,4 @@
-// Where a value of the program is found while its tape runs.
+// Places: where a program's value is found while its tape runs.
 #pragma once
 #include <vector>
 
@@ -12,7 +12,7 @@ struct Place {
     Tensor,    // index: a register
     Object,    // index: into Run::objects
     Number,    // index: into Run::numbers
-    Float,     // index: the same, of a float
+    Float,     // index: into Run::numbers, a float
     Sequence,  // items of a tuple or list of type `object`
     Mapping,   // items of a dict: key, value, key, value …
     Range,     // a slice: start, stop, step
@@ -21,7 +21,7 @@ struct Place {
   int32_t index = 0;
   Owned<> object;
   std::vector<Place> items;
-  bool last = false;  // Tensor: a temporary that nobody needs afterwards
+  bool last = false;  // Tensor: a temporary not needed afterwards
 };
 
 inline bool is_number(const Place& place) { return place.kind == Place::Number || place.kind == Place::Float; }
@@ -42,7 +42,7 @@ void each_number(const Place& place, Visit&& visit) {
 
 /// A new reference to the Python object at the place. Needs the GIL; throws PythonError.
 Owned<> object_at(const Place& place, Run& run);
-/// Puts an object, and what it consists of, to its place. Throws PythonError if it has not the form it had.
+/// Stores an object and its parts in its place. Throws PythonError if its form differs from the recording's.
 void put_object(PyObject* object, const Place& place, Run& run);
 
 }  // namespace gramme::native

@@ -1,3 +1,4 @@
+// Computes after which step each value is dead.
 #include "native/program.h"
 
 #include <algorithm>

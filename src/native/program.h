@@ -1,4 +1,4 @@
-// What the native executor runs: the calls of a captured graph in order, owning all they need.
+// The native executor's program: the calls of a captured graph in order, with everything they need.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace gramme::native {
 
-/// Values are numbered: the inputs first (arguments of the call, then attributes of a module that are read at each
-/// call), then the result of each step.
+/// Number of a value: inputs first (the call's arguments, then module attributes that each call reads), then each
+/// step's result.
 using ValueId = int32_t;
 
 /// An argument of a step: a tree over values and constants.
@@ -18,7 +18,7 @@ struct Operand {
   enum Kind : uint8_t {
     Value,     // value
     Constant,  // object
-    Tuple,     // items; object is the type if it is a subclass of tuple, else null
+    Tuple,     // items; object is the type of a tuple subclass, else null
     List,      // items
     Dict,      // items are key, value, key, value …
     Slice,     // items: start, stop, step
@@ -36,7 +36,7 @@ void each_value(const Operand& operand, Visit&& visit) {
   for (const Operand& item : operand.items) each_value(item, visit);
 }
 
-/// What a capture knows of the sizes of tensors that a step gives, alone or in lists.
+/// What the capture knows about the sizes of a step's result tensors, alone or in lists.
 enum class Sizes : uint8_t { Unknown, Fixed, Vary };
 
 struct Step {
@@ -48,11 +48,11 @@ struct Step {
   Owned<> target;
   std::vector<Operand> arguments;
   std::vector<std::pair<Owned<>, Operand>> keywords;  // names are strings
-  std::vector<ValueId> dying;                         // values that nothing needs after this step
-  std::string name;                                   // the node's: "linear_3"
+  std::vector<ValueId> dying;                         // values not needed after this step
+  std::string name;                                   // the node's name: "linear_3"
   std::string where;                                  // the user's line: 'model.py:12 in forward'; may be empty
   Sizes sizes = Sizes::Unknown;                       // of its results
-  int32_t node = -1;                                  // its place in the graph, if other nodes are no steps
+  int32_t node = -1;                                  // its index in the graph, if some nodes are no steps
 };
 
 /// Calls `visit` with every value among the arguments.
@@ -66,23 +66,23 @@ struct Program {
   int32_t inputs = 0;
   std::vector<Step> steps;
   Operand output;
-  bool any_sizes = false;     // guards leave sizes of tensors open
-  bool wraps = false;         // values are of classes whose __torch_dispatch__ runs
-  std::vector<bool> fixed;    // by input: guards fix the sizes; empty: unknown
-  std::vector<bool> symbols;  // by input: whole numbers that guards leave open and keep to 64 bits; empty: unknown
+  bool any_sizes = false;           // guards leave tensor sizes open
+  bool wraps = false;               // some values have a class with __torch_dispatch__
+  std::vector<bool> fixed;          // by input: guards fix the sizes; empty: unknown
+  std::vector<bool> symbols;        // by input: ints that guards leave open within 64 bits; empty: unknown
   std::vector<Owned<>> attributes;  // dotted names below `module`, the last of the inputs
-  Owned<> module;                   // null if there are none
+  Owned<> module;                   // null if there are no attributes
 
   bool is_fixed(ValueId input) const { return !fixed.empty() && fixed[static_cast<size_t>(input)]; }
   bool may_be_symbol(ValueId input) const { return symbols.empty() || symbols[static_cast<size_t>(input)]; }
   size_t arguments() const { return static_cast<size_t>(inputs) - attributes.size(); }
 
   ValueId result(size_t step) const { return inputs + static_cast<ValueId>(step); }
-  /// Sets Step::dying.
+  /// Fills in Step::dying.
   void find_last_uses();
 };
 
-/// The operand as a Python object. `value` gives a new reference to a value's object; throws PythonError.
+/// The operand as a Python object. `value` returns a new reference to a value's object. Throws PythonError.
 template <class Value>
 Owned<> build(const Operand& operand, Value&& value) {
   switch (operand.kind) {

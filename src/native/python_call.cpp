@@ -1,3 +1,4 @@
+// Calls a step's Python function with objects built from places; torch.cond over native programs is run without Python.
 #include "native/python_call.h"
 
 #include <c10/util/SmallVector.h>
@@ -11,11 +12,11 @@
 namespace gramme::native {
 namespace {
 
-/// cond(pred, program, program, operands): a choice of two programs, without Python's call. The first of PythonCall's
-/// operands is the predicate, the others are values among the inputs, in order.
+/// cond(pred, program, program, operands), run without the Python call. PythonCall's first operand is the predicate;
+/// the others are values among the inputs, in order.
 struct BranchCall : PythonCall {
   std::vector<Owned<>> inputs;  // constants; null: the next operand
-  PyObject *yes, *no;           // held by the step
+  PyObject *yes, *no;           // owned by the step
 };
 
 bool is_program(const Operand& operand) {
@@ -49,7 +50,7 @@ bool is_true(const Place& pred, Run& run) {
 [[gnu::hot]] void run_branch(const Instruction& instruction, Run& run) {
   const auto& call = static_cast<const BranchCall&>(*instruction.bound);
   const Place& pred = call.operands.front().second;
-  const bool batched =  // inside torch.vmap
+  const bool batched =  // true inside torch.vmap
       pred.kind == Place::Tensor && run.tensors[pred.index]->key_set().has(c10::DispatchKey::FuncTorchBatched);
   if (batched) return run_python(instruction, run);
   WithGil gil(run);

@@ -1,4 +1,4 @@
-// A step that is carried out by calling its Python function.
+// A tape instruction that calls a step's Python function.
 #pragma once
 #include "native/place.h"
 #include "native/program.h"
@@ -6,13 +6,13 @@
 namespace gramme::native {
 
 struct PythonCall : Bound {
-  const Step* step;                                 // of the program that the tape holds
-  std::vector<std::pair<ValueId, Place>> operands;  // where the values among its arguments are found
+  const Step* step;                                 // owned by the tape's program
+  std::vector<std::pair<ValueId, Place>> operands;  // places of the values among its arguments
   Place result;
-  std::string why;  // it is no instruction for the dispatcher
+  std::string why;  // why it is not replaced by operators
 };
 
-/// Holds the GIL, which the run may have released.
+/// Scope with the GIL, which the run may have released.
 class WithGil {
  public:
   explicit WithGil(Run& run) : run_(run), held_(!run.released) {
@@ -31,10 +31,10 @@ class WithGil {
 /// Calls the step's function.
 void run_python(const Instruction& instruction, Run& run);
 
-/// The step, with its values found where `places` (by value) says.
+/// Binds the instruction to a step; `places` (by value) has its values.
 void bind_python(Instruction& instruction, const Step& step, const std::vector<Place>& places, Place result,
                  std::string why);
-/// True if it runs programs of its own, whose results are alike at each call.
+/// True if the step runs native programs (bodies), whose results have the same form at each call.
 bool runs_programs(const Step& step);
 const PythonCall& python_call(const Instruction& instruction);
 

@@ -1,3 +1,4 @@
+// Registers by tensor identity, the RecordFunction callbacks, and the description of each observed call.
 #include "native/recorder.h"
 
 #include <c10/core/GradMode.h>
@@ -33,7 +34,7 @@ bool makes_tensor(const OperatorCall& call) {
                      [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
 }
 
-/// The kind of a list of numbers, by the type of its items; none if it is a list of something else.
+/// The argument kind for a list of numbers, by its item type; nullopt for other lists.
 std::optional<OperatorArgument::Kind> kind_of_list(c10::TypePtr type) {
   if (const auto maybe = type->cast<c10::OptionalType>()) type = maybe->getElementType();
   const auto list = type->cast<c10::ListType>();
@@ -120,7 +121,7 @@ Register Recorder::find_place(const at::Tensor& tensor) const {
   return kNone;
 }
 
-/// A weak reference keeps what a functorch wrapper holds in memory; a plain tensor's memory goes with its last owner.
+/// Forgets dead functorch wrappers: a weak reference to one keeps what it wraps in memory, unlike for plain tensors.
 void Recorder::forget_dead_wrappers() {
   std::erase_if(wrappers_, [this](const auto& wrapper) {
     auto& weak = weak_[static_cast<size_t>(wrapper.second)];
@@ -183,7 +184,7 @@ const Recorder::Operator& Recorder::operator_of(const at::RecordFunction& functi
   return known;
 }
 
-/// True if sizes of the results, or what the operator does, depend on data. Indexing does for masks only.
+/// True if result sizes, or the operator's behaviour, depend on data. For indexing that is so with masks only.
 bool Recorder::depends_on_data(const Operator& known, c10::ArrayRef<const c10::IValue> inputs) {
   if (known.by_data || !known.shape_by_data) return known.by_data;
   if (!known.indexes || inputs.size() < 2 || !inputs[1].isList()) return true;
@@ -253,8 +254,8 @@ void Recorder::end(const at::RecordFunction& function) {
   if (open_.empty()) forget_parts(open);
 }
 
-/// A part that gave back what was there before the call has a register of its own for it, which is nobody's if the
-/// call stays whole; behind the call the tensor is what it was, unless the call gives it.
+/// Undoes registers that parts gave to existing tensors they returned, if the call stays whole: after the call these
+/// tensors have their old registers, unless the call itself returns them.
 void Recorder::forget_parts(const Open& open) {
   for (size_t i = learnt_.size(); i-- > std::min(open.first_learnt, learnt_.size());) {
     const auto& [tensor, before] = learnt_[i];
@@ -302,7 +303,7 @@ OperatorArgument Recorder::plain_argument(const c10::IValue& value, const c10::A
   return argument;
 }
 
-/// One with symbols in it.
+/// The argument, with symbols in it.
 OperatorArgument Recorder::symbolic(const c10::IValue& value, const c10::Argument& declared, Observed& record) {
   OperatorArgument argument;
   const auto kind = value.isList()
@@ -314,13 +315,13 @@ OperatorArgument Recorder::symbolic(const c10::IValue& value, const c10::Argumen
     known &= number.has_value() && (!value.isList() || !part.isTensor());
     if (number) argument.numbers.push_back(*number);
   });
-  if (known && value.isList()) known = argument.numbers.size() == value.toListRef().size();  // no list of lists
+  if (known && value.isList()) known = argument.numbers.size() == value.toListRef().size();  // not a list of lists
   if (!known) record.unusable = "it takes numbers in a way gramme does not know";
   argument.kind = kind.value_or(OperatorArgument::Constant);
   return argument;
 }
 
-/// True if the sizes of the operator's results may differ for other numbers among the argument's.
+/// True if other values of the argument's numbers may change the sizes of results.
 bool Recorder::changes_sizes(const OperatorArgument& argument, const Operator& known) const {
   const bool floats = sizes_ != Sizes::Fixed && !known.keeps_sizes;
   return std::ranges::any_of(argument.numbers, [floats](const Numeral& number) {
@@ -334,13 +335,13 @@ Register Recorder::read(const at::Tensor& tensor, Observed& record) {
     record.data_shaped |= seen(r).data_shaped;
     return r;
   }
-  // A Python number among the arguments becomes a tensor of its own at every call.
+  // A Python number among the arguments becomes a new tensor at every call.
   if (tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number())
     record.unusable = "it reads a tensor that no operator made";
   return constant(tensor);
 }
 
-/// `is_argument`: the operator gives back what it wrote, which is where it was.
+/// `is_argument`: the operator returns an argument that it wrote.
 OperatorResult Recorder::result(const c10::IValue& value, bool is_argument, const Open& open) {
   OperatorResult result;
   if (is_argument) return result;
@@ -356,7 +357,7 @@ OperatorResult Recorder::result(const c10::IValue& value, bool is_argument, cons
   return result;
 }
 
-/// kNone for what was there before, as long as that is so whatever the data.
+/// The register of a result; kNone for a tensor that existed before, if that does not depend on data.
 Register Recorder::made(const at::Tensor& tensor, const Open& open) {
   if (!tensor.defined()) return kNone;
   const Register known = find(tensor);
@@ -365,7 +366,7 @@ Register Recorder::made(const at::Tensor& tensor, const Open& open) {
   if (known >= open.first_new && (!varies || seen(known).data_shaped)) return known;
   if (varies) return add(tensor, true);
   const c10::OperatorHandle& op = open.record->call.op;
-  // others may do more than they show: wait for a collective
+  // other namespaces may have hidden effects, such as waiting for a collective
   open.record->gives_back = op.operator_name().getNamespace() == "aten" || is_known_of_library(op);
   return kNone;
 }

@@ -1,8 +1,8 @@
-// Watching the dispatcher: which operators a call runs, on which tensors.
+// Watches the dispatcher: records which operators run on which tensors.
 //
-// A thread-local RecordFunction callback sees what PyTorch's Python binding calls, before composite operators and
-// autograd split it. Tensors are known by the address of their TensorImpl; a weak reference to each keeps addresses
-// from being given out twice while the recorder lives.
+// A thread-local RecordFunction callback sees the operators that PyTorch's Python binding calls, before composites and
+// autograd split them. Tensors are identified by the address of their TensorImpl; a weak reference to each keeps
+// addresses from being reused.
 #pragma once
 #include <ATen/record_function.h>
 #include <c10/util/DimVector.h>
@@ -21,23 +21,23 @@ namespace gramme::native {
 /// An operator that ran.
 struct Observed {
   OperatorCall call;
-  std::vector<Register> written;   // arguments its schema says it writes
-  bool grad_mode = false;          // at the time of the call
-  bool only_tells = false;         // its results are no tensors, and it writes nothing
-  bool gives_back = false;         // a result is a tensor that was there before, not written by it
-  bool data_shaped = false;        // it, or an operator below it, made sizes or decisions out of data
-  const char* unusable = nullptr;  // why it cannot be called again as it was
-  bool blind = false;              // sizes do not change what it calls and gives back
-  std::vector<Observed> parts;     // what it called itself, if it was asked to be taken apart
+  std::vector<Register> written;   // arguments that its schema declares as written
+  bool grad_mode = false;          // grad mode at the call
+  bool only_tells = false;         // returns no tensors and writes nothing
+  bool gives_back = false;         // returns an existing tensor that it did not write
+  bool data_shaped = false;        // it, or an operator below it, made sizes or decisions from data
+  const char* unusable = nullptr;  // why the call cannot be repeated
+  bool blind = false;              // makes the same calls for all sizes
+  std::vector<Observed> parts;     // the operators it called, if requested
 };
 
-/// What a register held when it was first seen.
+/// What is known about the tensor first seen in a register.
 struct Seen {
-  const aten::TensorType* type = nullptr;  // below autograd; opaque unless `plain`; null if there was no tensor
+  const aten::TensorType* type = nullptr;  // without autograd metadata; opaque unless `plain`; null: no tensor
   c10::DispatchKeySet keys;
-  const c10::StorageImpl* storage = nullptr;  // only to compare
-  bool plain = false;                         // strided, CPU, no subclass, neither conjugated nor negated
-  bool data_shaped = false;                   // its sizes may be others in the next call
+  const c10::StorageImpl* storage = nullptr;  // for comparison only
+  bool plain = false;                         // strided, on the CPU, no subclass, not lazily conjugated or negated
+  bool data_shaped = false;                   // its sizes may differ at the next call
 
   c10::ScalarType dtype() const {
     return type ? static_cast<c10::ScalarType>(type->dtype) : c10::ScalarType::Undefined;
@@ -47,40 +47,39 @@ struct Seen {
   int64_t offset() const { return type ? type->storage_offset.word() : 0; }
 
  private:
-  /// None of what ran varies.
+  /// Sizes as plain numbers; none of them vary in a run.
   static c10::IntArrayRef numbers(const std::vector<shape::SymInt>& all) {
     static_assert(sizeof(shape::SymInt) == sizeof(int64_t));
     return {reinterpret_cast<const int64_t*>(all.data()), all.size()};
   }
 };
 
-/// Which operators' inner calls are recorded, too.
+/// Which operators' inner calls are also recorded.
 enum class Apart : uint8_t { None, Linear, Composites };
 
 class Recorder {
  public:
-  /// `any_sizes`: numbers are symbols, and sizes of inputs may be others in the next call, as if data had made them.
+  /// `any_sizes`: numbers are symbols, and sizes of inputs may differ at the next call, like data-dependent ones.
   Recorder(Apart apart, bool any_sizes) : apart_(apart), any_sizes_(any_sizes), numbers_(*this) {}
   Recorder(const Recorder&) = delete;
 
-  /// What is no operator, as the engine's ranges around nodes are, is passed over; the operators in it are not.
+  /// Ignores ranges that are no operators, such as the engine's around nodes, but not the operators inside.
   void pass_over_ranges() { passes_over_ranges_ = true; }
-  /// About so many tensors will be seen.
+  /// Reserves space for about this many tensors.
   void reserve(size_t tensors);
   Register input(const at::Tensor& tensor, bool varies) { return add(tensor, varies); }
   Register constant(const at::Tensor& tensor);
-  /// A new register for a tensor, whatever was known of it.
+  /// A new register for a tensor, replacing earlier knowledge of it.
   Register add(const at::Tensor& tensor, bool data_shaped = false);
-  /// A register for a tensor like that of another, on memory of its own.
+  /// A register for a tensor like another register's, with its own memory.
   Register another(Register like);
-  /// From now on another tensor on the same place in memory stands for the register when it is read, too, as the
-  /// tensors do that autograd has saved.
+  /// Lets other tensors at the same place in memory count as the register when read, as for tensors saved by autograd.
   void note_place(Register r, const at::Tensor& tensor);
-  /// kNone if the tensor was never seen.
+  /// The tensor's register; kNone if it was never seen.
   Register find(const at::Tensor& tensor) const;
-  /// The same, where the tensor's place will do.
+  /// The same, or the register noted for its place in memory.
   Register find_or_place(const at::Tensor& tensor) const;
-  /// What it knows of registers, for others while this one goes on.
+  /// A copy of the knowledge about registers.
   std::shared_ptr<const Recorder> snapshot() const;
   Register registers() const { return next_; }
   const std::vector<std::pair<Register, at::Tensor>>& constants() const { return constants_; }
@@ -89,15 +88,15 @@ class Recorder {
   Numbers& numbers() { return numbers_; }
   const Numbers& numbers() const { return numbers_; }
   bool any_sizes() const { return any_sizes_; }
-  /// What runs from here on belongs to a step whose results are of such sizes. `symbols`: it is given symbols.
+  /// Starts a step whose results have such sizes. `symbols`: it receives symbols for numbers.
   void begin_step(Sizes sizes, bool symbols) {
     sizes_ = sizes;
     symbols_ = symbols;
   }
-  /// True if no operator has begun since the last time they were taken.
+  /// True if no operator has begun since the last take().
   bool is_idle() const { return observed_.empty(); }
 
-  /// Operators run on this thread while it lives are observed.
+  /// Scope in which this thread's operators are observed.
   class Watch {
    public:
     explicit Watch(Recorder& recorder);
@@ -106,16 +105,16 @@ class Recorder {
 
    private:
     Recorder* before_;
-    std::optional<at::CallbackHandle> handle_;  // none if an outer watch's callback serves this one too
+    std::optional<at::CallbackHandle> handle_;  // nullopt if an outer watch's callback is used
   };
 
-  /// Those observed since the last time take the place of what is in `observed`.
+  /// Moves the calls observed since the last time into `observed`.
   void take(std::vector<Observed>& observed) {
     forget_dead_wrappers();
     observed.clear();
     std::swap(observed, observed_);
   }
-  /// What is learnt of tensors from here on is no longer known after undo(): nothing of it is on the tape.
+  /// Marks the state to which undo() returns.
   void mark() { learnt_.clear(); }
   void undo();
   void forget() {
@@ -128,18 +127,18 @@ class Recorder {
   void end(const at::RecordFunction& function);
 
  private:
-  /// What a RecordFunction tells of its operator, looked up once.
+  /// Facts about an operator, looked up once per RecordFunction name.
   struct Operator {
-    std::optional<c10::OperatorHandle> op;  // none: it is no operator of the dispatcher
-    bool apart = false;                     // its parts may be of interest
+    std::optional<c10::OperatorHandle> op;  // nullopt: no operator of the dispatcher
+    bool apart = false;                     // its inner calls are recorded
     bool linear = false;
     bool by_data = false, shape_by_data = false, indexes = false;
-    bool opaque = false;       // what it does with data inside does not matter
-    bool keeps_sizes = false;  // no float among its arguments changes the sizes of its results
+    bool opaque = false;       // its inner use of data does not matter
+    bool keeps_sizes = false;  // float arguments do not change result sizes
   };
   struct Open {
     Observed* record;
-    Register first_new;  // registers from here on were made by the call
+    Register first_new;  // registers from here on were made during the call
     size_t first_learnt;
     bool apart;
     bool opaque;
@@ -164,23 +163,23 @@ class Recorder {
   const Apart apart_;
   const bool any_sizes_;
   bool passes_over_ranges_ = false;
-  Sizes sizes_ = Sizes::Unknown;  // of the results of the step under way
-  bool symbols_ = false;          // was it given symbols?
+  Sizes sizes_ = Sizes::Unknown;  // sizes of the running step's results
+  bool symbols_ = false;          // the step received symbols
   Numbers numbers_;
   Register next_ = 0;
   ska::flat_hash_map<const c10::TensorImpl*, Register> known_;
-  std::vector<std::pair<const c10::TensorImpl*, Register>> learnt_;  // and what was known of them before
-  std::unordered_map<const char*, Operator> operators_;              // by the schema's own copy of its name
+  std::vector<std::pair<const c10::TensorImpl*, Register>> learnt_;  // with their former registers
+  std::unordered_map<const char*, Operator> operators_;              // by the address of the schema's name
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> weak_;
   std::vector<std::pair<const c10::TensorImpl*, Register>> wrappers_;  // may hold tensors even when they are dead
   std::vector<std::pair<Register, at::Tensor>> constants_;
   std::vector<Seen> seen_;
-  std::deque<char> stand_ins_;  // their addresses stand for storages of tensors that were not made
+  std::deque<char> stand_ins_;  // addresses that stand for storages of tensors that do not exist
   std::unordered_map<const c10::StorageImpl*, std::vector<Register>> places_;
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> weak_storages_;  // no address is given out twice
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> weak_storages_;  // keep addresses from being reused
   std::vector<Observed> observed_;
   std::vector<Open> open_;
-  int ignored_ = 0;  // calls under way below one that is not taken apart
+  int ignored_ = 0;  // nesting depth below a call whose parts are not recorded
 };
 
 }  // namespace gramme::native

@@ -1,3 +1,4 @@
+// Carries out each step, decides from the observed operators whether they replace it, and assigns places to results.
 #include "native/recording.h"
 
 #include <c10/core/GradMode.h>
@@ -23,7 +24,7 @@ bool contains(const Place& place, Place::Kind kind) {
   return std::any_of(place.items.begin(), place.items.end(), [&](const Place& item) { return contains(item, kind); });
 }
 
-/// True if it holds anything but tensors and whole numbers that the dispatcher is given as symbols.
+/// True if the place holds anything but tensors and ints that can be passed as symbols.
 bool holds_others(const Place& place) { return contains(place, Place::Object) || contains(place, Place::Float); }
 
 bool makes_list(const Observed& record) {
@@ -31,7 +32,7 @@ bool makes_list(const Observed& record) {
                      [](const OperatorResult& result) { return result.kind == OperatorResult::Tensors; });
 }
 
-/// True if every part is a tensor, or nothing.
+/// True if every part is a tensor or None.
 bool holds_only_tensors(PyObject* object) {
   if (object == Py_None || aten::is_tensor(object)) return true;
   if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
@@ -88,7 +89,7 @@ Owned<> Recording::run(size_t* failed) {
     recorder_.mark();
     stepper_.drop_after(step);
     look_for_signals();
-    recorder_.undo();  // what finalizers and handlers of signals did
+    recorder_.undo();  // drops what finalizers and signal handlers did
     recorder_.forget();
   }
   return stepper_.output();
@@ -122,7 +123,7 @@ void Recording::record(size_t index) {
   add_operators(index, observed);
 }
 
-/// What stands for a number that may be another in the next call.
+/// The numeral of a value that may differ at the next call.
 std::optional<Numeral> Recording::numeral_of(ValueId value) const {
   const Place& known = place(value);
   if (known.kind == Place::Number) return Numeral{Numeral::Whole, known.index};
@@ -131,14 +132,14 @@ std::optional<Numeral> Recording::numeral_of(ValueId value) const {
   return known.kind == Place::Object ? std::optional(Numeral{Numeral::Object, known.index}) : std::nullopt;
 }
 
-/// With symbols for numbers, if that can be seen through; else with the numbers.
+/// Runs the step with symbols for its numbers, if that can be followed; else with plain numbers.
 PyObject* Recording::carry_out(size_t index) {
   const Step& step = program_->steps[index];
   symbols_ = takes_symbols(step);
   recorder_.begin_step(step.sizes, symbols_);
   if (!symbols_) return stepper_.run(index);
   try {
-    const SignalsHeld held;  // a failure means another way
+    const SignalsHeld held;  // a failure is handled by another way
     PlainForKernels plain;
     PyObject* result = stepper_.run(index, [this](ValueId value) {
       const std::optional<Numeral> number = numeral_of(value);
@@ -149,12 +150,12 @@ PyObject* Recording::carry_out(size_t index) {
     if (!recorder_.is_idle()) throw;
     PyErr_Clear();
   }
-  symbols_ = false;  // nothing has happened yet
+  symbols_ = false;  // the failed attempt had no effects
   recorder_.begin_step(step.sizes, false);
   return stepper_.run(index);
 }
 
-/// True if the step takes numbers that vary, and gives them to nobody but operators.
+/// True if the step takes varying numbers and passes them only to operators.
 bool Recording::takes_symbols(const Step& step) {
   bool numbers = false, tensors = false, others = false;
   each_value(step, [&](ValueId value) {
@@ -187,7 +188,7 @@ std::string Recording::why_python(const Step& step, PyObject* result, std::vecto
   for (const Observed& record : observed) {
     if (record.unusable) return record.call.op.operator_name().name + ": " + record.unusable;
     if (record.grad_mode != c10::GradMode::is_enabled()) return "the grad mode changes inside";
-    if (record.data_shaped && makes_list(record) && !program_->any_sizes)  // else guards say how many
+    if (record.data_shaped && makes_list(record) && !program_->any_sizes)  // otherwise guards fix the number of items
       return "data may decide how many tensors it gives";
   }
   const std::string& own = targets_.of(step).of_program;
@@ -208,7 +209,7 @@ std::string Recording::why_python(const Step& step, PyObject* result, std::vecto
   return {};
 }
 
-/// Where the parts of an object are, all made by operators; none if one is not.
+/// The place of an object whose parts were all made by operators; else nullopt.
 std::optional<Place> Recording::find(PyObject* result) const {
   if (aten::is_tensor(result)) {
     const at::Tensor& tensor = aten::tensor_of(result);
@@ -240,7 +241,7 @@ void Recording::add_python(size_t index, PyObject* result, std::string why) {
   bind_python(append(index), step, places_, std::move(made), std::move(why));
 }
 
-/// True if guards fix the numbers, and the sizes of all tensors, among the arguments.
+/// True if guards fix all numbers and tensor sizes among the arguments.
 bool Recording::is_steady(const Step& step) const {
   bool steady = true;
   each_value(step, [&](ValueId value) {
@@ -250,8 +251,8 @@ bool Recording::is_steady(const Step& step) const {
   return steady;
 }
 
-/// Places for what a Python call gave. `fixed`: a tuple has as many items at every call; `by_data`: data may decide
-/// sizes.
+/// Makes places for a Python call's result. `fixed`: a tuple has the same length at every call; `by_data`: sizes may
+/// depend on data.
 Place Recording::add_result(PyObject* result, bool fixed, bool by_data) {
   if (aten::is_tensor(result)) return {Place::Tensor, recorder_.add(aten::tensor_of(result), by_data), {}, {}};
   if (!fixed || !PyTuple_Check(result)) return {Place::Object, objects_++, {}, {}};
@@ -271,7 +272,7 @@ void Recording::add_operator(size_t index, Observed& record) {
   const bool makes = std::any_of(record.call.results.begin(), record.call.results.end(),
                                  [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
   flatten(index, record);
-  if (record.gives_back && !writes && !makes) return;  // there was nothing to do
+  if (record.gives_back && !writes && !makes) return;  // it had nothing to do
   if (can_be_taken_apart(record)) {
     took_apart_ = true;
     return add_operators(index, record.parts);
@@ -289,7 +290,7 @@ bool Recording::can_be_taken_apart(const Observed& record) const {
   return is_only_its_parts(record, recorder_);
 }
 
-/// Where the value of an operand is at the end.
+/// The place of an operand's value at the end of the tape.
 Place Recording::place_of(const Operand& operand) const {
   switch (operand.kind) {
     case Operand::Value:

@@ -1,7 +1,7 @@
-// The first real run of a program, and the tape that comes of it.
+// Records the first real run of a program as a tape.
 //
-// Each step is carried out through Python while the recorder watches the dispatcher. What it saw becomes instructions
-// if they are all that the step did; else the step stays a Python call, in its place.
+// Each step runs in Python while the recorder watches the dispatcher. If the observed operators are all that the step
+// did, they become instructions; otherwise the step stays a Python call.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,24 +16,24 @@
 
 namespace gramme::native {
 
-/// True if a tensor in the object is of a class of its own, or Python code takes part in its operators.
+/// True if the object contains a tensor of a subclass, or one whose operators involve Python code.
 bool has_odd_tensor(PyObject* object);
 
 class Recording {
  public:
-  /// `any_sizes`: the tape is for tensors of other sizes too, and for other numbers among the inputs. `trains`: there
-  /// may be a flat tape, too.
+  /// `any_sizes`: the tape serves other sizes, and other numbers among the inputs. `trains`: a flat tape may be made
+  /// too.
   Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes, bool trains);
-  /// The program's output. On an exception `*failed` is the step it came from. Throws PythonError.
+  /// Runs the program; returns its output. On an exception `*failed` is the step that raised. Throws PythonError.
   Owned<> run(size_t* failed);
-  /// After a run: its tape.
+  /// Makes the tape, after run().
   std::unique_ptr<Tape> assemble();
-  /// Before that: a tape that calls what autograd's kernels were called for, composites taken apart; null if there is
-  /// more to the steps than that.
+  /// Makes the flat tape, before assemble(): the operators for which autograd's kernels were called, with composites
+  /// replaced. Null if the steps do more than that.
   std::unique_ptr<Tape> assemble_flat();
-  /// Why there is none; empty if none was asked for.
+  /// Why there is no flat tape; empty if none was requested.
   const std::string& why_not_flat() const { return why_not_flat_; }
-  /// True if the run depended on what its numbers were. Then the tape is of no use.
+  /// True if the run depended on the values of its numbers, so that the tape is useless.
   bool fixed() const { return recorder_.numbers().fixed(); }
 
  private:
@@ -74,20 +74,20 @@ class Recording {
 
   std::shared_ptr<const Program> program_;
   Stepper stepper_;
-  bool below_autograd_;  // may be, as far as is known
-  bool trains_;          // may a flat tape be made of it, as far as is known?
+  bool below_autograd_;  // true until something needs autograd
+  bool trains_;          // true until a flat tape becomes impossible
   std::string why_not_flat_;
-  bool took_apart_ = false;  // an operator was replaced by what it called
-  bool symbols_ = false;     // was the step given symbols for numbers?
+  bool took_apart_ = false;  // a composite was replaced by what it called
+  bool symbols_ = false;     // the step received symbols for numbers
   Recorder recorder_;
   Targets targets_;
-  std::vector<Observed> observed_;  // by the step that is being recorded
+  std::vector<Observed> observed_;  // calls of the step being recorded
   WarningsWatch warnings_;
-  Register inputs_ = 0;        // those below are inputs
+  Register inputs_ = 0;        // registers below this are inputs
   std::vector<Place> places_;  // by value
   std::vector<Instruction> instructions_, flat_;
   int32_t objects_ = 0, modes_ = 0;
-  std::unordered_map<ValueId, int32_t> slots_;  // of modes entered
+  std::unordered_map<ValueId, int32_t> slots_;  // slots of entered modes
 };
 
 }  // namespace gramme::native

@@ -1,4 +1,4 @@
-// Which registers an instruction reads and writes.
+// Visitors over the registers and numbers that an instruction reads and writes.
 #pragma once
 #include "native/fused.h"
 #include "native/python_call.h"
@@ -34,7 +34,7 @@ void each_write(const Instruction& instruction, Visit&& visit) {
     for (const Instruction& part : fused_of(instruction).parts) each_write(part, visit);
 }
 
-/// Arguments that the operator's schema says it writes.
+/// Visits arguments that the operator's schema declares as written.
 template <class Visit>
 void each_declared_write(const OperatorCall& call, Visit&& visit) {
   const auto& declared = call.op.schema().arguments();
@@ -44,7 +44,7 @@ void each_declared_write(const OperatorCall& call, Visit&& visit) {
         if (r != kNone) visit(r);
 }
 
-/// Arguments that the operator writes past its schema, and past version counters: running statistics.
+/// Visits arguments written without declaration and without version counters: running statistics.
 template <class Visit>
 void each_hidden_write(const OperatorCall& call, Visit&& visit) {
   if (call.op.operator_name().name != "aten::native_batch_norm" || !call.arguments[5].constant.toBool()) return;
@@ -53,7 +53,7 @@ void each_hidden_write(const OperatorCall& call, Visit&& visit) {
       if (r != kNone) visit(r);
 }
 
-/// What is wanted of a tape at its end.
+/// Visits the registers that are needed after the tape's end.
 template <class Visit>
 void each_left(const Tape& tape, Visit&& visit) {
   each_register(tape.output[0], visit);
@@ -61,7 +61,7 @@ void each_left(const Tape& tape, Visit&& visit) {
     if (r != kNone) visit(r);
 }
 
-/// The numbers it reads, but for what a computation reads.
+/// Visits the numbers that an instruction reads, except those of computations.
 template <class Visit>
 void each_number(const Instruction& instruction, Visit&& visit) {
   if (instruction.call)
@@ -85,7 +85,7 @@ void rename_registers(std::vector<Register>& registers, Rename&& rename) {
     if (r != kNone) rename(r);
 }
 
-/// Before the instruction is bound to its operator.
+/// Renames registers; call before the instruction is bound to its operator.
 template <class Rename>
 void rename_registers(Instruction& instruction, Rename&& rename) {
   if (instruction.call) {

@@ -1,4 +1,4 @@
-// What an instruction resulted in at the call before. As long as sizes stay, it is not found out again.
+// An instruction's decisions at the previous call, reused as long as sizes stay.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
@@ -12,19 +12,19 @@ struct Geometry {
   int64_t offset = 0;
 };
 
-/// What one instruction remembers, in the frame of its tape; no other thread is in that frame.
+/// The memory of one instruction, in its tape's frame, which only one thread uses.
 struct Remembered {
   bool known = false;
   c10::SmallVector<int64_t, 24> of;  // ranks, sizes and strides of tensors, and numbers
-  Geometry made;                     // of a view
-  bool flash = false;                // of attention
+  Geometry made;                     // view: its geometry
+  bool flash = false;                // attention: flash was chosen
 
   void note(const at::Tensor& tensor) {
     of.push_back(tensor.dim());
     of.append(tensor.sizes().begin(), tensor.sizes().end());
     of.append(tensor.strides().begin(), tensor.strides().end());
   }
-  /// True if such a tensor is noted at `*at`. Then `*at` is behind it.
+  /// True if `*at` holds the note of an equal tensor; advances `*at` past it.
   bool has(const at::Tensor& tensor, const int64_t** at) const {
     const size_t rank = tensor.sizes().size();
     const int64_t *size = tensor.sizes().data(), *stride = tensor.strides().data(), *word = *at;

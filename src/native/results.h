@@ -1,4 +1,4 @@
-// Results of an operator's call: where the tape wants them.
+// Stores the results of an operator's call in the tape's registers.
 #pragma once
 #include <tuple>
 #include <type_traits>
@@ -9,7 +9,7 @@
 
 namespace gramme::native {
 
-/// Throws unless as many tensors came as the recording had: later instructions read the registers of each.
+/// Throws if the number of tensors differs from the recording's, since later instructions read each register.
 void check_count(size_t tensors, size_t registers, const Instruction& instruction);
 
 inline void put(std::vector<at::Tensor>&& tensors, const std::vector<Register>& registers,
@@ -19,8 +19,8 @@ inline void put(std::vector<at::Tensor>&& tensors, const std::vector<Register>& 
     if (registers[i] != kNone) run.own[registers[i]] = std::move(tensors[i]);
 }
 
-/// One result of a compiled call, by its C++ type; throws c10::Error if that type does not go where it is wanted. This
-/// one is for everything that is no new tensor, a reference to an argument among them.
+/// Stores one result of a compiled call, by its C++ type; throws c10::Error if the type does not fit its place. The
+/// primary template is for results that are no new tensor, such as references to arguments.
 template <class T>
 class Outlet {
  public:
@@ -62,7 +62,7 @@ class Outlet<std::vector<at::Tensor>> {
   std::vector<Register> registers_;
 };
 
-/// All that a call returns.
+/// Stores everything that a call returns.
 template <class R>
 class Outlets {
  public:

@@ -1,3 +1,4 @@
+// Asks nodes through compiled autograd's interface.
 #include "native/saved.h"
 
 #include <torch/csrc/autograd/python_function.h>  // sees pybind11: THPFunction
@@ -11,7 +12,7 @@ namespace gramme::native {
 
 using namespace torch::dynamo::autograd;
 
-/// Nodes that PyTorch generates tell compiled autograd; those of a library's operators are Python's.
+/// Generated nodes report saved tensors to compiled autograd; nodes of library operators are Python objects.
 std::vector<at::Tensor> saved_by(const c10::intrusive_ptr<torch::autograd::Node>& node) {
   std::vector<at::Tensor> saved;
   if (is_node_of_library(node->name())) {

@@ -1,4 +1,4 @@
-// The tensors that autograd nodes have saved for their backward.
+// Reads the tensors that autograd nodes saved for their backward.
 #pragma once
 #include <torch/csrc/autograd/node.h>
 
@@ -6,7 +6,7 @@
 
 namespace gramme::native {
 
-/// The tensors that formulas of the node find when they are called. Raises as they do if one was written since.
+/// The node's saved tensors as its formulas would unpack them. Raises as they do if one was written since.
 std::vector<at::Tensor> saved_by(const c10::intrusive_ptr<torch::autograd::Node>& node);
 
 }  // namespace gramme::native

@@ -1,4 +1,4 @@
-// What the files signatures_*.cpp compile: binder() of one shard each.
+// The template that the files signatures_*.cpp instantiate: binder() for one shard each.
 #pragma once
 #include <array>
 #include <utility>

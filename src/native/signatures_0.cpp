@@ -1,3 +1,4 @@
+// Shard 0 of the operators' C++ signatures (typed.h): separate files compile in parallel.
 #include "native/signatures.h"
 
 namespace gramme::native {

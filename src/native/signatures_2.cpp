@@ -1,3 +1,4 @@
+// Shard 2 of the operators' C++ signatures (typed.h): separate files compile in parallel.
 #include "native/signatures.h"
 
 namespace gramme::native {

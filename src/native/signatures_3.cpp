@@ -1,3 +1,4 @@
+// Shard 3 of the operators' C++ signatures (typed.h): separate files compile in parallel.
 #include "native/signatures.h"
 
 namespace gramme::native {

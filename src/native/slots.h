@@ -1,7 +1,7 @@
-// Arguments of a compiled call: one Slot for each C++ type in an operator's signature.
+// Arguments of a compiled call: a Slot type for each C++ type in operators' signatures.
 //
-// A slot is made once from an OperatorArgument and const from then on, since several threads run one tape at once. What
-// a call needs besides lives in the object that `get` returns, which the caller keeps for the length of the call.
+// A slot is made once from an OperatorArgument and const afterwards, since several threads may run one tape. State of a
+// call is in the object that `get` returns, which the caller keeps during the call.
 //
 // A slot that cannot hold the argument throws c10::Error; the operator is then called boxed.
 #pragma once
@@ -21,11 +21,11 @@
 
 namespace gramme::native {
 
-// ---- borrowed tensors: containers of torch's own types whose tensors are not counted
+// ---- borrowed tensors: containers of torch's types that hold no references
 
 using Borrowing = c10::MaybeOwnedTraits<at::Tensor>;
 
-/// An optional tensor for the length of a call.
+/// A borrowed optional tensor, for one call.
 class BorrowedOptional {
  public:
   explicit BorrowedOptional(const at::Tensor* tensor) {
@@ -42,7 +42,7 @@ class BorrowedOptional {
   std::optional<at::Tensor> value_;
 };
 
-/// A list of tensors for the length of a call.
+/// A borrowed list of tensors, for one call.
 class BorrowedList {
  public:
   BorrowedList(const std::vector<Register>& registers, const Run& run) {
@@ -60,7 +60,7 @@ class BorrowedList {
   c10::SmallVector<at::Tensor, 8> tensors_;
 };
 
-/// The same as the type that stands for lists of tensors, boxed or not.
+/// The same as ITensorListRef, which covers boxed and unboxed lists.
 class BorrowedListRef {
  public:
   BorrowedListRef(const std::vector<Register>& registers, const Run& run)
@@ -72,9 +72,9 @@ class BorrowedListRef {
   at::ITensorListRef ref_;
 };
 
-// ---- what an argument holds
+// ---- reading arguments
 
-/// A constant that stays as it is from call to call.
+/// The argument as a constant; throws if it varies.
 inline c10::IValue constant_of(const OperatorArgument& argument) {
   TORCH_CHECK(argument.kind == OperatorArgument::Constant, "a constant is wanted");
   TORCH_CHECK(!any_part(argument.constant, is_symbolic), "a symbolic number is not constant");
@@ -86,13 +86,13 @@ inline Register register_of(const OperatorArgument& argument) {
   return argument.registers.at(0);
 }
 
-/// kNone for a tensor that is left out.
+/// The argument's register; kNone for an omitted tensor.
 inline Register optional_register_of(const OperatorArgument& argument) {
   const bool absent = argument.kind == OperatorArgument::Constant && argument.constant.isNone();
   return absent ? kNone : register_of(argument);
 }
 
-/// The registers of a list of tensors; an empty list may come as a constant.
+/// The registers of a list of tensors; an empty list may be a constant.
 inline const std::vector<Register>& registers_of(const OperatorArgument& argument, OperatorArgument::Kind kind) {
   const bool is_empty = argument.kind == OperatorArgument::Constant && argument.constant.isList() &&
                         argument.constant.toListRef().empty();
@@ -100,7 +100,7 @@ inline const std::vector<Register>& registers_of(const OperatorArgument& argumen
   return argument.registers;
 }
 
-/// Converts a constant as the dispatcher does when it calls a C++ kernel with boxed arguments.
+/// Converts a constant as the dispatcher does for boxed calls of C++ kernels.
 template <class T>
 decltype(auto) unbox(c10::IValue value) {
   return c10::impl::ivalue_to_arg<std::decay_t<T>, false>::call(value);
@@ -108,19 +108,19 @@ decltype(auto) unbox(c10::IValue value) {
 
 // ---- slots
 
-/// Everything that is no tensor.
+/// The primary template, for types that are no tensor.
 template <class T>
 class Slot {
  public:
   explicit Slot(const OperatorArgument& argument) : value_(unbox<T>(constant_of(argument))) {}
-  /// A vector for an ArrayRef; otherwise T without reference.
+  /// Stored as a vector for an ArrayRef; otherwise as T without reference.
   const auto& get(const Run&) const { return value_; }
 
  private:
   std::decay_t<decltype(unbox<T>(std::declval<c10::IValue>()))> value_;
 };
 
-/// Views of strings: the slot owns the string.
+/// String views; the slot owns the string.
 template <class View, class String>
 class StringSlot {
  public:
@@ -140,7 +140,7 @@ class Slot<std::optional<std::string_view>>
   using StringSlot::StringSlot;
 };
 
-/// Lists of numbers that may be left out.
+/// Optional lists of numbers.
 template <class View, class Number>
 class OptionalArraySlot {
  public:
@@ -160,13 +160,13 @@ class Slot<std::optional<c10::ArrayRef<Number>>>
   using OptionalArraySlot<std::optional<c10::ArrayRef<Number>>, Number>::OptionalArraySlot;
 };
 
-/// The tape's number; only a slot for any number takes another than a whole one.
+/// The tape's number; throws unless it is whole.
 inline NumberId whole_number_of(const Numeral& number) {
   TORCH_CHECK(number.kind == Numeral::Whole, "a whole number of the tape is wanted");
   return number.index;
 }
 
-/// Whole numbers, which may be the tape's.
+/// Whole numbers, constant or computed by the tape.
 template <class T>
 class NumberSlot {
  public:
@@ -203,7 +203,7 @@ class Slot<std::optional<c10::SymInt>> : public NumberSlot<std::optional<c10::Sy
   using NumberSlot::NumberSlot;
 };
 
-/// A list of numbers for the length of a call.
+/// A list of numbers, for one call.
 template <class Number>
 class NumberList {
  public:
@@ -235,7 +235,7 @@ class NumbersSlot {
   }
 
  private:
-  std::vector<Numeral> numbers_;  // none: constant
+  std::vector<Numeral> numbers_;  // empty: the list is constant
   std::vector<Number> constant_;
 };
 template <>
@@ -257,7 +257,7 @@ class Slot<const at::Tensor&> {
   Register register_;
 };
 
-/// A tensor that is written to. Operators change what it refers to, not the handle.
+/// A tensor to be written. Operators change its data, not the handle.
 template <>
 class Slot<at::Tensor&> {
  public:
@@ -298,7 +298,7 @@ class Slot<const at::ITensorListRef&> : public ListSlot<BorrowedListRef> {
   using ListSlot::ListSlot;
 };
 
-/// A list of tensors some of which are left out, as indexing takes it. This list type owns its tensors.
+/// A list of optional tensors, for indexing. This list type owns its tensors.
 using MaybeTensorList = c10::List<std::optional<at::Tensor>>;
 
 inline MaybeTensorList maybe_tensors(const std::vector<Register>& registers, const Run& run) {

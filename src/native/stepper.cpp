@@ -1,3 +1,4 @@
+// Evaluates steps one by one, dropping values after their last use.
 #include "native/stepper.h"
 
 #include "base/signals.h"

@@ -1,5 +1,4 @@
-// The program run step by step through Python: what the first call does under the recorder, and every call that no tape
-// is fit for.
+// Runs a program step by step in Python: for the recording, and for calls without a suitable tape.
 #pragma once
 #include <vector>
 
@@ -7,7 +6,7 @@
 
 namespace gramme::native {
 
-/// Calls the step's target; `value` gives a new reference to a value's object. Throws PythonError.
+/// Calls the step's target. `value` returns a new reference to a value's object. Throws PythonError.
 template <class Value>
 Owned<> call_step(const Step& step, Value&& value) {
   std::vector<Owned<>> held;
@@ -31,9 +30,9 @@ Owned<> call_step(const Step& step, Value&& value) {
 class Stepper {
  public:
   Stepper(const Program& program, PyObject* const* inputs);
-  /// Carries out the step; its result is kept until it dies. Throws PythonError.
+  /// Runs a step and keeps its result until its last use. Throws PythonError.
   PyObject* run(size_t step);
-  /// The same with what `given` returns for a value: a new reference, or null for the value as it is.
+  /// The same with values replaced by `given`, which returns a new reference, or null to keep the value.
   template <class Given>
   PyObject* run(size_t step, Given&& given) {
     Owned<>& result = values_[static_cast<size_t>(program_.result(step))];
@@ -43,7 +42,7 @@ class Stepper {
     });
     return result.get();
   }
-  /// Forgets what nothing needs after the step.
+  /// Drops values not needed after the step.
   void drop_after(size_t step);
   Owned<> output();
   PyObject* value(ValueId value) const { return values_[static_cast<size_t>(value)].get(); }
@@ -53,7 +52,7 @@ class Stepper {
   std::vector<Owned<>> values_;
 };
 
-/// All steps in order. On an exception `*failed` is the step it came from. Throws PythonError.
+/// Runs all steps. On an exception `*failed` is the step that raised. Throws PythonError.
 Owned<> run_stepwise(const Program& program, PyObject* const* inputs, size_t* failed);
 
 }  // namespace gramme::native

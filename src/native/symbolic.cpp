@@ -1,3 +1,5 @@
+// A SymNode implementation that refuses to reveal its value, a dispatcher fallback that gives kernels plain numbers,
+// and the tape instruction that computes numbers.
 #include "native/symbolic.h"
 
 #include <torch/library.h>
@@ -19,11 +21,11 @@
 namespace gramme::native {
 namespace {
 
-/// PyTorch leaves this place in the order of kernels, above autograd and autocast, to others.
+/// A dispatch key above autograd and autocast that PyTorch does not use itself.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-/// Asked for its value before any operator ran, it raises, and the step is done over with plain numbers; so it does for
-/// arithmetic, comparisons and the like, which are left out.
+/// A symbol. If code asks for its value before any operator ran, it raises, and the step runs again with plain numbers.
+/// Arithmetic and comparisons are not implemented, so they raise too.
 class Symbol final : public c10::SymNodeImpl {
  public:
   Symbol(const Numeral& number, const c10::Scalar& value, std::shared_ptr<Numbers::Watch> watch)
@@ -58,10 +60,10 @@ const Symbol* symbol_of(const c10::IValue& part) {
     return dynamic_cast<const Symbol*>(part.toSymInt().toSymNodeImplUnowned());
   if (!part.isSymFloat() || !part.toSymFloat().is_symbolic()) return nullptr;
   const GilHeld gil;
-  return dynamic_cast<const Symbol*>(aten::node_of(part.toSymFloat()).get());  // the part holds it
+  return dynamic_cast<const Symbol*>(aten::node_of(part.toSymFloat()).get());  // owned by the part
 }
 
-/// What a wrapped number was made of; null if that is no symbol.
+/// The symbol that a wrapped-number tensor was made of; null if there is none.
 Owned<> behind(const at::Tensor& tensor) {
   static PyObject* const attribute =
       intern("_wrapped_number");  // no name of torch: set where it parses arguments in C++
@@ -71,7 +73,7 @@ Owned<> behind(const at::Tensor& tensor) {
   return number;
 }
 
-/// The symbol that the part is, or is made of; any other part is as it is.
+/// The symbol that the part is or was made of; other parts unchanged.
 c10::IValue unwrapped(const c10::IValue& part) {
   if (!part.isTensor() || !part.toTensor().defined()) return part;
   if (!part.toTensor().unsafeGetTensorImpl()->is_wrapped_number()) return part;
@@ -116,7 +118,7 @@ c10::DispatchKey registered_key() {
   return library ? kKey : c10::DispatchKey::Undefined;
 }
 
-/// Where there is no value: what Python raises, if it does.
+/// Computes in Python where there is no value, to raise Python's exception if there is one.
 [[gnu::cold]] void compute_by_python(const Computation& computation, Run& run) {
   WithGil gil(run);
   call_step(*computation.step, [&](ValueId value) {

@@ -1,3 +1,4 @@
+// The interpreter loop, the verifier of register use, and printing.
 #include "native/tape.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -208,12 +209,12 @@ void print_view(std::ostream& out, const Tape& tape, const View& view) {
   out << ", " << view.offset << ")";
 }
 
-/// "s4 = size(%0, 1)"
+/// Prints a computation: "s4 = size(%0, 1)".
 void print_computation(std::ostream& out, const Tape& tape, const Computation& computation) {
   out << text_of(tape, computation.size) << " = size(%" << computation.of << ", " << computation.dimension << ")";
 }
 
-/// Tensors and numbers, in their order.
+/// Prints a place's tensors and numbers, in order.
 void print_place(std::ostream& out, const Tape& tape, const Place& place, bool& first) {
   if (place.kind == Place::Tensor || is_number(place)) out << (std::exchange(first, false) ? "" : ", ");
   if (place.kind == Place::Tensor) print_registers(out, {place.index});
@@ -242,7 +243,7 @@ void print_fused(std::ostream& out, const Tape& tape, const Instruction& instruc
 
 void print_instruction(std::ostream& out, const Tape& tape, const Instruction& instruction) {
   if (instruction.kind == Instruction::Fused) return print_fused(out, tape, instruction);
-  // Arithmetic is spelled out where it is used.
+  // Arithmetic is printed where it is used.
   if (instruction.kind == Instruction::Number && computation_of(instruction).of == kNone) return;
   std::vector<Register> written;
   each_write(instruction, [&](Register r) { written.push_back(r); });

@@ -1,3 +1,4 @@
+// Classifies a step's target by name and module, mostly by the tables in torch_calls.def.
 #include "native/targets.h"
 
 #include <torch/csrc/Device.h>
@@ -27,7 +28,7 @@ std::string text_of(PyObject* object, const char* name) {
   return PyUnicode_AsUTF8(found.get());
 }
 
-/// A method's name, or what the target calls itself.
+/// A method's name, or the target's own name.
 std::string name_of(const Step& step) {
   return step.kind == Step::Method ? PyUnicode_AsUTF8(step.target.get()) : text_of(step.target.get(), "__name__");
 }
@@ -37,7 +38,7 @@ bool is_within(const std::string& module, std::string_view package) {
          (module.size() > package.size() && module.starts_with(package) && module[package.size()] == '.');
 }
 
-/// The module of a function; of a method of a type in C, the type's.
+/// The module of a function; for a method of a C type, the type's module.
 std::string module_of(PyObject* target) {
   std::string module = text_of(target, "__module__");
   if (!module.empty()) return module;
@@ -137,7 +138,8 @@ bool tells_metadata(const Step& step) {
 
 namespace {
 
-/// F.embedding(input, weight, padding_idx, max_norm, …) neither renormalises nor counts from the end.
+/// True for an F.embedding(input, weight, padding_idx, max_norm, …) that neither renormalises nor uses a negative
+/// padding index.
 bool only_looks_up(const Step& step) {
   auto given = [&](size_t position, const char* name) -> PyObject* {
     const Operand* operand = position < step.arguments.size() ? &step.arguments[position] : nullptr;
@@ -151,7 +153,7 @@ bool only_looks_up(const Step& step) {
   return from_start && norm == Py_None;
 }
 
-/// Functions in Python that call one operator whatever the sizes.
+/// True for Python functions that call one operator for all sizes.
 bool passes_on(const Step& step, const std::string& name) {
   if (module_of(step.target.get()) != "torch.nn.functional") return false;
   return of_torch::is_call(name, of_torch::PassesOn) || (name == "embedding" && only_looks_up(step));
@@ -164,7 +166,7 @@ bool looks_at_sizes(const Step& step) {
   const std::string name = name_of(step);
   if (name == "getitem" || name == "setitem" || name == "__getitem__" || name == "__setitem__") return true;
   if (step.kind == Step::Function) return PyFunction_Check(step.target.get()) && !passes_on(step, name);
-  if (name == "split") return false;  // in Python, and passed on
+  if (name == "split") return false;  // the Python function only calls the operator
   Owned<> method = Owned<>::steal(PyObject_GetAttr(tensor_type, step.target.get()));
   if (!method) PyErr_Clear();
   return !method || PyFunction_Check(method.get());

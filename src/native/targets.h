@@ -1,4 +1,4 @@
-// What may be expected of a step's target.
+// What is known about a step's target: whether its operators are all it does.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -7,39 +7,39 @@
 
 namespace gramme::native {
 
-/// What is asked of every step: found once for each target.
+/// Traits needed for every step, cached by target.
 class Targets {
  public:
   struct Traits {
-    /// All that a call does is done by operators of the dispatcher, apart from looking at sizes, types and settings.
+    /// A call does everything by dispatcher operators, apart from reading sizes, types and settings.
     bool transparent;
-    /// It leaves data of its result uninitialised on purpose.
+    /// It deliberately leaves its result's data uninitialised.
     bool leaves_uninitialized;
-    /// The operator that it is, if that is not PyTorch's: "namespace::name". A call may pass the dispatcher by and run
-    /// its kernel in Python, whose own operators are seen then.
+    /// The name "namespace::name" if the target is a custom operator. Its call may bypass the dispatcher and run a
+    /// Python kernel, whose own operators are then observed.
     std::string of_program;
   };
   const Traits& of(const Step& step);
 
  private:
-  std::unordered_map<PyObject*, Traits> known_;  // a method's name is no function's target
+  std::unordered_map<PyObject*, Traits> known_;  // method names and functions cannot collide
 };
 
-/// True if it may give back a tensor without calling an operator, because there was nothing to do.
+/// True if the step may return a tensor without calling an operator, because there is nothing to do.
 bool may_do_nothing(const Step& step);
-/// True if it only tells PyTorch that a function is in use, for its statistics.
+/// True if the step only reports API usage to PyTorch's statistics.
 bool only_counts(const Step& step);
 /// x.contiguous()
 bool is_contiguous_call(const Step& step);
-/// True if it tells of its tensors what their guards fix.
+/// True if the step only reads metadata that guards fix.
 bool tells_metadata(const Step& step);
-/// True if it may do something else for other sizes of its tensors, besides what its operators do.
+/// True if the step itself, beside its operators, may act differently for other sizes.
 bool looks_at_sizes(const Step& step);
-/// True if it computes with Python numbers, and nothing else.
+/// True if the step only computes with Python numbers.
 bool is_arithmetic(const Step& step);
-/// True if its arguments are numbers, strings and the like only.
+/// True if all arguments are numbers, strings and the like.
 bool is_fixed(const Step& step);
-/// True if it makes tensors of Python numbers without an operator.
+/// True if the step makes tensors of Python numbers without an operator.
 bool reads_numbers(const Step& step);
 /// x.size(1)
 bool is_size_call(const Step& step);

@@ -1,3 +1,5 @@
+// Decides for each call between the flat tape under autograd and the forward tape, and learns from backwards which
+// tensors the forward must keep.
 #include "native/training.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -24,7 +26,7 @@ namespace {
 
 using torch::autograd::Edge;
 
-/// Tapes of one piece: for other gradients, or other inputs that they are wanted for.
+/// Backward tapes per piece, for different gradients or wanted inputs.
 constexpr size_t kTapes = 8;
 
 template <class T>
@@ -42,7 +44,7 @@ bool draws(const Tape& tape) {
   });
 }
 
-/// True if the forward may run on any data of the same form. as_strided looks past its input.
+/// True if the forward may run on any data of the same form. Not with as_strided, which reads past its input.
 bool needs_no_data(const Tape& tape) {
   return std::ranges::none_of(tape.instructions, [](const Instruction& instruction) {
     if (!instruction.call) return false;
@@ -51,7 +53,7 @@ bool needs_no_data(const Tape& tape) {
   });
 }
 
-/// True if somebody hears of the gradients that come to the tensor in the end, one by one.
+/// True if a hook observes gradients arriving at the leaf.
 bool is_hooked(const Edge& edge) {
   auto* const accumulator = dynamic_cast<torch::autograd::AccumulateGrad*>(edge.function.get());
   return accumulator &&
@@ -59,8 +61,8 @@ bool is_hooked(const Edge& edge) {
           !accumulator->tensor_pre_hooks().empty() || accumulator->tensor_post_acc_grad_hooks() != nullptr);
 }
 
-/// Recording holds all gradients of a pass until its end. Where they are added to others that is memory which eager
-/// execution does not need: such calls wait for one without gradients, but no longer than this.
+/// Recording a backward holds all gradients of the pass until its end. If they are added to existing ones, that is
+/// memory which eager does not need, so recording waits for a call without existing gradients, up to a limit.
 constexpr size_t kMuch = 16 << 20;
 constexpr uint64_t kLongest = 64;
 
@@ -103,7 +105,7 @@ Training::Training(std::unique_ptr<const Tape> flat)
 
 // ---- calls
 
-/// True if nodes, and what they save, may not be the program's now.
+/// True if a recorded backward is permissible now: neither nodes nor what they save can be observed.
 bool Training::is_started() {
   return !stopped_ && aten::autograd_alone() && aten::can_capture() && !aten::saved_tensors_hooked() &&
          !torch::autograd::AnomalyMode::is_enabled() && unwatched() && *flat_->settings == KernelSettings::read();
@@ -118,10 +120,10 @@ std::optional<Training::Way> Training::way(const std::vector<at::Tensor>& inputs
       ++waited_;
       return std::nullopt;
     }
-    // Until there is a backward some calls may have to wait for theirs: fewer and fewer of them are tried.
+    // Calls whose backward has not come yet accumulate, so fewer and fewer new ones are tried.
     if (!std::has_single_bit(++starts_)) return std::nullopt;
   }
-  const GilReleased released;  // edges are found under a lock of the tensor
+  const GilReleased released;  // finding edges locks the tensor
   way.edges.reserve(inputs.size());
   bool differentiable = false;
   for (const at::Tensor& input : inputs) {
@@ -147,7 +149,7 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   const Tape& tape = way.plan ? *way.plan->tape : *flat_;
   own.resize(static_cast<size_t>(tape.registers));
   std::vector<at::Tensor> outputs;
-  const c10::AutoGradMode restored(true);  // however it ends
+  const c10::AutoGradMode restored(true);  // restored in any case
   size_t at = 0;
   try {
     way.plan ? run_tape(*call, inputs, outputs, own, &at) : run_eagerly(*call, inputs, outputs, own, &at);
@@ -171,12 +173,12 @@ std::vector<at::Tensor> Training::copies_of_written(const std::vector<at::Tensor
   return copies;
 }
 
-/// Outputs come to `outputs`, too, if their nodes are not to be autograd's.
+/// Also fills `outputs` if their nodes are to be gramme's.
 void Training::run_eagerly(ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
                            std::vector<at::Tensor>& own, size_t* at) {
   auto graph = std::make_unique<EagerGraph>(*flat_, inputs, at);
   each_register(flat_->output[0], [&](Register r) { own[static_cast<size_t>(r)] = graph->output(r); });
-  if (graph->has_equal_inputs()) return;  // the next call's may be told apart
+  if (graph->has_equal_inputs()) return;  // the next call's inputs may differ
   if (!graph->fits()) return stop(graph->why_not());
   for (size_t i = 0; i < written_.size(); ++i)
     if (written_[i] != Written::No && inputs[i].requires_grad())
@@ -188,14 +190,14 @@ void Training::run_eagerly(ForwardCall& call, const std::vector<at::Tensor>& inp
   }
   for (size_t i = outputs.size(); i < shown_.size(); ++i) {
     at::Tensor& output = own[static_cast<size_t>(shown_[i])];
-    // A formula may have saved it at the version that it has here.
+    // A formula may have saved it at its present version.
     if (versions_[i] != output._version()) output = output.tensor_data();
     outputs.push_back(output);
   }
   call.graph = std::move(graph);
 }
 
-/// What was written in place has eager's version, whatever the tape did instead.
+/// Sets eager's versions on tensors whose in-place writes the tape replaced.
 void Training::restore_versions(const std::vector<at::Tensor>& outputs) const {
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i]._version() != versions_[i])
@@ -212,9 +214,9 @@ void Training::run_tape(ForwardCall& call, const std::vector<at::Tensor>& inputs
   Run run = frame->run();
   run.below_autograd = run.looks = true;
   auto run_on = [&](size_t first) {
-    // The grad mode stays on, as it is when autograd's kernels call these: some look at it.
+    // Grad mode stays on, as when autograd's kernels call operators: some read it.
     const BelowAutograd below(tape);
-    return tape.run(run, at, first, tape.instructions.size());  // on an exception the frame goes
+    return tape.run(run, at, first, tape.instructions.size());  // on an exception the frame is dropped
   };
   for (size_t next = run_on(0); next < tape.instructions.size(); next = run_on(next)) {
     const GilHeld gil;
@@ -227,7 +229,7 @@ void Training::run_tape(ForwardCall& call, const std::vector<at::Tensor>& inputs
   }
   call.kept.reserve(plan.kept.size());
   for (Register r : tape.kept) call.kept.push_back(run.own[r]);
-  // A node holds no tensor that holds it.
+  // A node must not own a tensor that owns the node.
   const auto no_nodes = plan.outputs.begin() + static_cast<std::ptrdiff_t>(layout_->outputs.size());
   for (size_t i = 0; i < plan.kept.size(); ++i)
     if (std::find(plan.outputs.begin(), no_nodes, tape.kept[i]) != no_nodes) call.kept[i] = call.kept[i].tensor_data();
@@ -236,14 +238,14 @@ void Training::run_tape(ForwardCall& call, const std::vector<at::Tensor>& inputs
   plan.frames.give_back(std::move(frame));
 }
 
-// ---- what is known
+// ---- learning
 
-/// What all calls have in common. False if their backward raises.
+/// Learns the layout common to all calls. False if their backward raises.
 bool Training::learn(EagerGraph& graph) {
   std::unique_lock<std::mutex> lock(mutex_);
   std::vector<Saver> savers;
   if (!layout_) {
-    lock.unlock();  // it may need the GIL
+    lock.unlock();  // destruction may need the GIL
     try {
       savers = graph.savers();
     } catch (const c10::Error&) {
@@ -283,7 +285,7 @@ bool Training::learn(EagerGraph& graph) {
     const auto found = owners.find(storage(r));
     owners_.push_back(found == owners.end() ? -1 : found->second);
   }
-  // Inputs that share memory count their writes each for itself; a view counts with what it is a view of.
+  // Inputs that share memory have separate version counters; a view shares its base's.
   for (int32_t i = 0; i < inputs; ++i)
     if (owners_[static_cast<size_t>(i)] >= 0) owners_[static_cast<size_t>(i)] = i;
   for (const Instruction& instruction : flat_->instructions)
@@ -316,7 +318,7 @@ std::shared_ptr<const BackwardTape> Training::find(size_t piece, const BackwardK
 }
 
 void Training::add(size_t piece, std::shared_ptr<const BackwardTape> tape) {
-  std::shared_ptr<const ForwardPlan> before;  // goes when the lock is gone: that takes the GIL
+  std::shared_ptr<const ForwardPlan> before;  // destroyed after the lock is released, since that takes the GIL
   std::lock_guard<std::mutex> lock(mutex_);
   if (tapes_[piece].size() >= kTapes) {
     stopped_ = true;
@@ -328,7 +330,7 @@ void Training::add(size_t piece, std::shared_ptr<const BackwardTape> tape) {
     const int32_t owner = owners_[static_cast<size_t>(source.index)];
     if (owner < 0 || static_cast<size_t>(owner) >= written_.size()) continue;
     if (written_[static_cast<size_t>(owner)] != Written::Counted) continue;
-    stopped_ = true;  // it may have read what was there before
+    stopped_ = true;  // it may have read former data
     why_stopped_ = "the backward reads an input that the forward writes";
     return;
   }
@@ -352,7 +354,7 @@ std::shared_ptr<const ForwardPlan> Training::plan() {
 std::shared_ptr<const ForwardPlan> Training::make_plan() const {
   auto plan = std::make_unique<ForwardPlan>();
   plan->index.resize(static_cast<size_t>(flat_->registers), -1);
-  auto keep = [&](Register r) {  // as a place in kept; none: an input
+  auto keep = [&](Register r) {  // registers it as kept; inputs are not
     int32_t& index = plan->index[static_cast<size_t>(r)];
     if (index < 0 && r >= static_cast<Register>(flat_->inputs.size())) {
       index = static_cast<int32_t>(plan->kept.size());
@@ -371,7 +373,7 @@ std::shared_ptr<const ForwardPlan> Training::make_plan() const {
   auto seen = [this](Register& r) { r = registers_[static_cast<size_t>(r)]; };
   std::vector<Instruction> instructions;
   for (const Instruction& from : flat_->instructions) {
-    if (from.kind == Instruction::Mode) continue;  // autograd is off for all of it
+    if (from.kind == Instruction::Mode) continue;  // autograd is off for the whole tape
     Instruction& instruction = instructions.emplace_back();
     instruction.step = from.step;
     instruction.call = std::make_unique<OperatorCall>(*from.call);

@@ -1,14 +1,13 @@
 // A graph whose backward is recorded: forward and backward are tapes below autograd, joined by nodes of gramme's own.
 //
-//   call 1            the program's steps, under autograd (recording.h); leaves a flat tape
-//   a later call      the flat tape under autograd; its outputs hang on nodes that carry out a backward by the engine
-//   and
+//   call 1 the program's steps, under autograd (recording.h); leaves a flat tape a later call the flat tape under
+//   autograd; its outputs get nodes that run a backward by the engine and
 //                     write down what it calls (eager_graph.h, backward_tape.h)
 //   calls after that  a forward tape below autograd that keeps what backward tapes read; the nodes run those
 //
-// A backward that no tape is for (other gradients, a graph of the backward is wanted, modes of the thread) makes up for
-// it: the flat tape runs again under autograd, from the inputs and random state of the forward, and the engine does the
-// rest. Which calls may be made this way at all is decided before them: nobody may look at nodes or at what they save.
+// A backward without a tape (other gradients, create_graph, modes of the thread) runs the flat tape again under
+// autograd, from the inputs and random state of the forward, and the engine does the rest. Before each call it is
+// decided whether this scheme may be used at all: nodes and what they save must not be observable.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -22,64 +21,63 @@
 
 namespace gramme::native {
 
-/// A forward tape, and where its backward tapes find things.
+/// A forward tape, and where its backward tapes find what they read.
 struct ForwardPlan {
   std::shared_ptr<const Tape> tape;
-  std::vector<Register> kept;  // of the flat tape, in the order of tape->kept
-  std::vector<int32_t> index;  // into kept, by register of the flat tape; -1: it is not kept
-  std::vector<std::vector<size_t>>
-      readers;                    // of Training::savers, by place in kept; none: it is not known who reads it
-  std::vector<Register> outputs;  // of `tape`, in the order of Training::shown
+  std::vector<Register> kept;                // of the flat tape, in the order of tape->kept
+  std::vector<int32_t> index;                // index into kept, by flat register; -1: not kept
+  std::vector<std::vector<size_t>> readers;  // indices of Training::savers, by kept tensor; empty: readers unknown
+  std::vector<Register> outputs;             // registers of `tape`, in the order of Training::shown
   mutable LockedFramePool frames;
 };
 
 class Training : public std::enable_shared_from_this<Training> {
  public:
-  /// Its end needs the GIL, and takes it.
+  /// The object takes the GIL for its destruction.
   static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat);
 
-  /// How a call is made.
+  /// How to make a call.
   struct Way {
     std::vector<torch::autograd::Edge> edges;  // by input
-    std::shared_ptr<const ForwardPlan> plan;   // null: by autograd
+    std::shared_ptr<const ForwardPlan> plan;   // null: under autograd
   };
-  /// None: not by this. Needs the GIL.
+  /// Chooses the way; nullopt if the call must not be made by this object. Needs the GIL.
   std::optional<Way> way(const std::vector<at::Tensor>& inputs);
-  /// Makes a call, without the GIL. Inputs and outputs go to `own`, by register of the tape that is returned, which
-  /// lives as long as `way` and this. On an exception `*step` is the one that threw it.
+  /// Makes a call, without the GIL. Returns the tape that ran, which lives as long as `way` and this; `own` gets inputs
+  /// and outputs by its registers. On an exception `*step` is the one that threw.
   const Tape& run(const Way& way, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& own, size_t* step);
 
-  // For the nodes.
+  // Used by the nodes:
 
   const Tape& flat() const { return *flat_; }
   /// True if the forward may run again on any data of the same form.
   bool needs_no_data() const { return needs_no_data_; }
   const Layout& layout() const { return *layout_; }
-  /// Once the layout is known.
+  /// The saving nodes; valid once the layout is known.
   const std::vector<Saver>& savers() const { return savers_; }
-  /// Those that saved the input.
+  /// Savers of the input.
   const std::vector<size_t>& input_savers(size_t input) const { return input_savers_[input]; }
-  /// Those that saved memory of the input.
+  /// Savers of the input's memory.
   const std::vector<size_t>& data_savers(size_t input) const { return data_savers_[input]; }
-  /// True if a second backward that comes to the use would raise.
+  /// True if a second backward that reaches the use would raise.
   bool is_once(size_t piece, size_t use) const { return once_[piece][use]; }
   const Seen& seen(Register r) const { return recorder_->seen(registers_[static_cast<size_t>(r)]); }
-  /// Null if there is none.
+  /// The tape for the piece and key; null if there is none.
   std::shared_ptr<const BackwardTape> find(size_t piece, const BackwardKey& key) const;
   void add(size_t piece, std::shared_ptr<const BackwardTape> tape);
-  /// From now on calls are made as they were before.
+  /// Stops using recorded backwards.
   void stop(std::string why);
-  /// How the flat tape writes to the input. Hidden: past its version counter.
+  /// How the flat tape writes to an input. Hidden: without raising its version counter.
   enum class Written : uint8_t { No, Hidden, Counted };
   Written written(size_t input) const { return written_[input]; }
-  /// True if there is one use of the input in all pieces.
+  /// True if the input has exactly one use in all pieces.
   bool is_used_once(int32_t input) const { return used_once_[static_cast<size_t>(input)]; }
-  /// What the program gets and may write to, of the flat tape: Layout::outputs, then those that need no gradient.
+  /// Registers of the flat tape that the program receives: Layout::outputs, then outputs without gradient.
   const std::vector<Register>& shown() const { return shown_; }
-  /// By register of the flat tape: the input, or what is shown (counted on from the inputs), that it shares memory
-  /// with; -1 if none.
+  /// By flat register: the input, or the shown output (numbered after the inputs), that it shares memory with; -1 if
+  /// none.
   int32_t owner(Register r) const { return owners_[static_cast<size_t>(r)]; }
-  /// So many calls were tapes.
+  /// The number of calls made by tapes.
   uint64_t replayed() const { return replayed_; }
   std::string print() const;
 
@@ -97,25 +95,25 @@ class Training : public std::enable_shared_from_this<Training> {
                 std::vector<at::Tensor>& own, size_t* at);
 
   std::unique_ptr<const Tape> flat_;
-  bool draws_ = false;            // random numbers
-  bool needs_no_data_ = false;    // the forward, to run again
+  bool draws_ = false;            // the forward draws random numbers
+  bool needs_no_data_ = false;    // the forward may run again on any data
   std::vector<Written> written_;  // by input
   std::vector<bool> used_once_;   // by input
   std::atomic<bool> stopped_ = false;
   std::atomic<uint64_t> starts_ = 0, waited_ = 0, replayed_ = 0;
   mutable std::mutex mutex_;
-  std::shared_ptr<const Layout> layout_;      // never another once it is there
+  std::shared_ptr<const Layout> layout_;      // set once
   std::shared_ptr<const Recorder> recorder_;  // of the first graph's forward
   std::vector<Saver> savers_;
   std::vector<std::vector<size_t>> input_savers_, data_savers_;  // by input
   std::vector<std::vector<bool>> once_;                          // by piece, by use
-  std::vector<Register> registers_;                              // its, by register of the flat tape
+  std::vector<Register> registers_;                              // the recorder's registers, by flat register
   std::vector<Register> shown_;
-  std::vector<uint32_t> versions_;  // by shown: as eager's
+  std::vector<uint32_t> versions_;  // by shown: eager's version
   std::vector<int32_t> owners_;
   std::string why_stopped_;
   std::vector<std::vector<std::shared_ptr<const BackwardTape>>> tapes_;  // by piece
-  std::shared_ptr<const ForwardPlan> plan_;                              // null: none, or there are new tapes
+  std::shared_ptr<const ForwardPlan> plan_;                              // null: none yet, or outdated by new tapes
 };
 
 }  // namespace gramme::native

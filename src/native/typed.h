@@ -1,4 +1,4 @@
-// A call of an operator by its C++ signature: no IValue is made, no schema is read.
+// Calls an operator by its C++ signature, without making IValues or reading the schema.
 //
 // Each signature costs a third of a second of compile time, so those of the table are compiled in kShards files:
 // signatures_0.cpp has the signatures 0, 4, 8 …
@@ -14,7 +14,7 @@
 
 namespace gramme::native {
 
-/// True if this call goes to the instruction's keys, past the dispatcher's choice.
+/// True if this call uses the instruction's keys instead of the dispatcher's choice.
 inline bool goes_straight(const Instruction& instruction, const Run& run) {
   return run.below_autograd && !instruction.keys.empty();
 }
@@ -44,7 +44,7 @@ class Typed<R(A...)> final : public Bound {
   Typed(const OperatorCall& call, std::index_sequence<i...>)
       : op_(call.op.typed<R(A...)>()), slots_(call.arguments.at(i)...), results_(call.results) {}
 
-  /// What `get` returns lives until the callee is back, or has thrown.
+  /// Objects returned by `get` live until the callee has returned or thrown.
   R call(const Instruction& instruction, const Run& run, const Slot<A>&... slots) const {
     if (goes_straight(instruction, run)) return op_.redispatch(instruction.keys, slots.get(run)...);
     return op_.call(slots.get(run)...);
@@ -55,7 +55,8 @@ class Typed<R(A...)> final : public Bound {
   Outlets<R> results_;
 };
 
-/// Throws c10::Error, and leaves the instruction as it was, if an argument or result is not what the signature has.
+/// Binds the instruction. Throws c10::Error, leaving it unchanged, if an argument or result does not match the
+/// signature.
 template <class Signature>
 void bind_typed(Instruction& instruction) {
   instruction.bound = std::make_unique<Typed<Signature>>(*instruction.call);

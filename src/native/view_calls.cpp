@@ -1,4 +1,4 @@
-// Which calls of operators are steps of a view.
+// Recognises operator calls that are view steps.
 #include <string_view>
 
 #include "native/geometry.h"
@@ -63,7 +63,7 @@ std::optional<ViewStep> unsqueeze(const OperatorCall& call, size_t) {
   return ViewStep{ViewStep::Unsqueeze, *d};
 }
 
-/// x[:, …, :, i], the dimension being counted from the front.
+/// select: x[:, …, :, i], with the dimension counted from the front.
 std::optional<ViewStep> select(const OperatorCall& call, size_t) {
   const std::optional<Amount> at = amount_of(call.arguments[2]);
   const auto d = constant_of_call(call, 1);

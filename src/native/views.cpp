@@ -1,3 +1,4 @@
+// Replaces recorded view operators by View instructions, and carries these out.
 #include "native/views.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ bool is_as_before(const Remembered& before, const View& view, const at::Tensor& 
   return std::ranges::all_of(view.numbers, [&](NumberId number) { return run.numbers[number] == *at++; });
 }
 
-/// False if a step would copy, or raise.
+/// Computes the geometry of all steps; false if one would copy or raise.
 bool carry_out(const View& view, const at::Tensor& source, const Run& run, Remembered& result) {
   result.known = false;
   result.of.clear();
@@ -43,7 +44,7 @@ bool carry_out(const View& view, const at::Tensor& source, const Run& run, Remem
   return result.known;
 }
 
-/// Where a step would copy, or raise, the operators are called.
+/// Runs a view's steps; calls the operators if a step would copy or raise.
 void run_steps(const Instruction& instruction, Run& run) {
   const View& view = view_of(instruction);
   const at::Tensor& source = *run.tensors[view.source];
@@ -76,12 +77,12 @@ Instruction& append_view(std::vector<Instruction>& all, uint32_t step, std::uniq
   return made;
 }
 
-/// What may be told of views of one call.
+/// Decides which calls may become views.
 class Views {
  public:
   Views(const Recorder& recorder, const Aliases& aliases) : recorder_(recorder), aliases_(aliases) {}
 
-  /// Appends the views that the instruction may become. False, and nothing appended, if it stays what it is.
+  /// Appends the views that replace the instruction; false, without effect, if it must stay.
   bool append(const Instruction& instruction, std::vector<Instruction>& all) const {
     if (!instruction.call || !is_view(*instruction.call)) return false;
     const Register source = source_of(*instruction.call);
@@ -101,7 +102,7 @@ class Views {
     return !targets.empty();
   }
 
-  /// True if a view by operators may be made past them.
+  /// True if a view by operators may be made directly.
   bool may_be_made_at_once(const View& view) const { return may_be_view(view.source, view.target); }
 
  private:
@@ -137,7 +138,7 @@ class Views {
   const Aliases& aliases_;
 };
 
-/// The elements of the storage up to the last one of such a tensor.
+/// The number of storage elements that a tensor of this geometry needs.
 int64_t reach(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
   int64_t last = offset;
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -147,14 +148,14 @@ int64_t reach(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
   return last + 1;
 }
 
-/// A storage may be smaller than its tensors, emptied for a while: a view reaches no further than what it is of.
+/// Raises for a view that would reach past the storage, which may have been emptied, although its source does not.
 [[gnu::cold]] void refuse_reach(const c10::TensorImpl& source, int64_t wanted) {
   TORCH_CHECK(wanted <= reach(source.sizes(), source.strides(), source.storage_offset()), "gramme: a view of ", wanted,
               " elements from the start of its storage, which has ", source.unsafe_storage().nbytes(),
               " bytes, is not what was recorded");
 }
 
-/// No view made past the dispatcher leaves the memory that its source has, whatever went wrong before.
+/// Ensures that a view made past the dispatcher stays inside its source's storage.
 void check_reach(const c10::TensorImpl& source, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
   const int64_t wanted = reach(sizes, strides, offset);
   const auto bytes = static_cast<size_t>(wanted) * source.itemsize();
@@ -244,7 +245,7 @@ void collapse_views(std::vector<Instruction>& instructions, std::vector<bool> re
     if (instruction.kind != Instruction::View) return false;
     const View& view = view_of(instruction);
     const auto target = static_cast<size_t>(view.target);
-    return view.steps.empty() ? !read[target] : collapsed[target];  // a step may raise
+    return view.steps.empty() ? !read[target] : collapsed[target];  // kept otherwise: a step may raise
   });
 }
 

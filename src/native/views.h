@@ -1,4 +1,4 @@
-// Views made at once, without the dispatcher: of known sizes, or of sizes that follow from the source's at each call.
+// Views made without the dispatcher: with fixed sizes, or with sizes computed from the source's at each call.
 #pragma once
 #include <limits>
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace gramme::native {
 
-/// A whole number among the arguments of a step: of the tape, or the same at every call.
+/// A whole number among a step's arguments: computed by the tape, or constant.
 struct Amount {
-  NumberId number = -1;  // none: constant
+  NumberId number = -1;  // -1: constant
   int64_t constant = 0;
   int64_t get(const Run& run) const { return number < 0 ? constant : run.numbers[number]; }
 };
 
-/// x[...]: one item of the key.
+/// One item of the key in x[...].
 struct IndexItem {
   static constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
   enum Kind : uint8_t { None, Ellipsis, Integer, Slice };
@@ -25,17 +25,17 @@ struct IndexItem {
   int64_t step = 1;
 };
 
-/// What one operator does to sizes and strides.
+/// The effect of one operator on sizes and strides.
 struct ViewStep {
   enum Kind : uint8_t {
     View,        // sizes
-    Reshape,     // sizes; copies what is no view
-    Contiguous,  // copies what is not contiguous
+    Reshape,     // sizes; copies if it cannot be a view
+    Contiguous,  // copies if not contiguous
     Expand,      // sizes
     Transpose,   // a, b
     Permute,     // sizes: the dimensions
     Unsqueeze,   // a
-    Piece,       // of tensor.split(sizes[0], a): the b-th of sizes[1] pieces
+    Piece,       // the b-th of sizes[1] pieces of tensor.split(sizes[0], a)
     Index,       // items
   };
   Kind kind;
@@ -48,20 +48,20 @@ struct View final : Bound {
   Register source, target;
   c10::DimVector sizes, strides;
   int64_t offset = 0;           // from the source's
-  std::vector<ViewStep> steps;  // not empty: these say what the sizes are
-  bool by_operators = false;    // PyTorch's own views: someone may look at bases and version counters
-  // For steps that are carried out past the operators:
+  std::vector<ViewStep> steps;  // if not empty, these determine sizes and strides
+  bool by_operators = false;    // made by PyTorch's operators: bases and version counters can be observed
+  // For steps carried out without the operators:
   int32_t remembered = -1;        // into Run::remembered
-  std::vector<NumberId> numbers;  // that they read
+  std::vector<NumberId> numbers;  // numbers that the steps read
 };
 
-/// A tensor on the memory of `source`, past the dispatcher; `offset` from the source's.
+/// Makes a tensor on `source`'s memory without the dispatcher; `offset` is relative to the source's.
 at::Tensor make_view(const at::Tensor& source, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset);
 
 const View& view_of(const Instruction& instruction);
-/// Makes calls remember what a view's steps came to. `remembered` counts those of the tape that remember something.
+/// Makes calls remember a view's geometry. `remembered` counts the tape's instructions that remember something.
 void remember_steps(Instruction& instruction, int32_t& remembered);
-/// Makes the instruction a view by the step, by PyTorch's operators.
+/// Makes the instruction a view by this step, using PyTorch's operators.
 void bind_index(Instruction& instruction, Register source, Register target, ViewStep step);
 /// Calls `visit` with each number that the view reads.
 template <class Visit>
@@ -75,12 +75,12 @@ void each_number(const View& view, Visit&& visit) {
   }
 }
 
-/// An operator whose results are views becomes one View per result where that can be. A view made past the dispatcher
-/// does not know its base, nor do they share a version counter: nobody may look at that.
+/// Replaces operators whose results are views by one View per result where possible. A view made without the dispatcher
+/// has no base and its own version counter, so these must not be observable.
 std::vector<Instruction> with_views(std::vector<Instruction> instructions, const Recorder& recorder,
                                     const Aliases& aliases);
-/// Views of views become views of what is no view; those nobody reads are dropped. `read`: by register, is it in the
-/// output?
+/// Makes views of views views of the original tensor, and drops unread ones. `read`, by register: whether it is in the
+/// output.
 void collapse_views(std::vector<Instruction>& instructions, std::vector<bool> read);
 
 }  // namespace gramme::native

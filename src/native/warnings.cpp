@@ -1,3 +1,4 @@
+// Replaces warnings.warn by a C function that notes the call and forwards it.
 #include "native/warnings.h"
 
 #include <utility>
@@ -9,15 +10,15 @@ namespace gramme::native {
 namespace {
 
 thread_local bool warned = false;
-int watches = 0;  // of all threads; under the GIL, as what follows
+int watches = 0;  // over all threads; guarded by the GIL, as are the variables below
 
-/// What was found last; never dropped, as the interpreter may be gone by then.
+/// The original warnings.warn; never released, since the interpreter may have ended by then.
 Owned<>& original() {
   static auto* const held = new Owned<>;  // no Python: null
   return *held;
 }
 
-/// No Python frame of its own: the stack level that the caller gave stays right.
+/// Adds no Python frame, so the caller's stacklevel stays correct.
 PyObject* note_and_warn(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   warned = true;
   Owned<> callee = original();
@@ -42,12 +43,12 @@ WarningsWatch::WarningsWatch() {
   warned = false;
   if (watches++) return;
   PyObject* found = PyDict_GetItemString(names_of_module(), "warn");
-  if (found == replacement()) return;  // somebody put back what they had found during an earlier watch
+  if (found == replacement()) return;  // other code restored our function, found during an earlier watch
   original() = share(found);
   check(PyDict_SetItemString(names_of_module(), "warn", replacement()));
 }
 
-/// The original is kept: another thread may be about to call it.
+/// Keeps the original alive, because another thread may be about to call it.
 WarningsWatch::~WarningsWatch() {
   if (--watches || PyDict_GetItemString(names_of_module(), "warn") != replacement()) return;
   PyObject *type, *value, *traceback;

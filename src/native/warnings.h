@@ -1,17 +1,17 @@
-// Warnings that Python code issues while a program is recorded: operators repeat theirs at each replay, Python does
+// Detects warnings issued by Python code during a recording: operators warn again at each replay, Python code would
 // not.
 #pragma once
 #include "base/ref.h"
 
 namespace gramme::native {
 
-/// While it lives, warnings.warn notes that it was called on this thread.
+/// Scope in which calls of warnings.warn on this thread are noted.
 class WarningsWatch {
  public:
   WarningsWatch();
   ~WarningsWatch();
   WarningsWatch(const WarningsWatch&) = delete;
-  /// True if it was called since the last time.
+  /// True if it was called since the last take().
   bool take();
 };
 

@@ -1,3 +1,5 @@
+// The hidden Python type gramme._C.Guards, which owns a description and its program and shows the collector their
+// references.
 #include "plan/basis.h"
 
 #include <new>

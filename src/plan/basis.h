@@ -1,6 +1,6 @@
-// What the guard plans of one description share: the description and its program.
+// What all guard plans of one description share: the description itself and its lowered program.
 //
-// A Python object, so that the collector sees once what it holds, however many plans there are.
+// It is a Python object, so that the collector visits its references once, however many plans share it.
 #pragma once
 #include "plan/program.h"
 
@@ -13,7 +13,7 @@ struct Basis {
 };
 
 Owned<Basis> make_basis(GuardDescription description);
-/// What only this plan has is taken out of it.
+/// Moves the description out if this is the only reference; copies it otherwise.
 GuardDescription take_description(Owned<Basis> basis);
 
 }  // namespace gramme::plan

@@ -1,3 +1,5 @@
+// Finds the bound form of a root's present object; else walks the program, and binds objects that recur. Roots whose
+// content always differs are only walked, with exponential back-off.
 #include "plan/bindings.h"
 
 #include <algorithm>
@@ -29,7 +31,7 @@ Bindings::Bindings(Checking& checking, uint32_t begin, uint32_t end) : checking_
   return true;
 }
 
-/// Objects come in the same order from call to call: after one the next, and from the last to the first.
+/// Finds the form bound to this root. Starts at the next one, since roots usually come in the same cyclic order.
 [[gnu::hot]] bool Bindings::find(PyObject* root) {
   const size_t count = bound_.size();
   if (current_ < count && bound_[current_]->block.is_bound_to(root)) return true;
@@ -46,7 +48,7 @@ Bindings::Bindings(Checking& checking, uint32_t begin, uint32_t end) : checking_
 [[gnu::hot]] bool Bindings::check_anew(PyObject* root) {
   WithoutCollection no_finalizers;
   const Program& program = checking_.program;
-  if (!is_pinned()) {  // into the spare registers: a miss leaves the bound forms as they are
+  if (!is_pinned()) {  // walks into spare registers, so that a miss leaves the bound forms intact
     ++checking_.walks;
     if (!walk_root(program, begin_, root, checking_.spare.data())) return false;
   }
@@ -58,7 +60,7 @@ Bindings::Bindings(Checking& checking, uint32_t begin, uint32_t end) : checking_
   return true;
 }
 
-/// True if it was here before. Another object at its address may have been.
+/// True if a root with this address was checked recently (perhaps another object).
 bool Bindings::recurs(PyObject* root) {
   if (std::find(seen_.begin(), seen_.end(), root) != seen_.end()) return true;
   if (seen_.size() < kMost)

@@ -1,5 +1,5 @@
-// The bound forms of one part of a program: what hangs off one root, bound to each of the objects that the root was at
-// several calls. A segment that serves the layers of a model in turn has one for each layer.
+// The bound forms of one part of a program, the subtree of one root: one form for each object that recurs as that root.
+// A segment that serves the layers of a model in turn has a form for each layer.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace gramme::plan {
 
-/// When to give up words for a root whose content is another one at every call, and when to try again.
+/// Decides when to stop binding a root whose content differs at every call, and when to try again.
 class Stability {
  public:
   bool may_bind(uint64_t now) const { return now >= walk_until_; }
-  /// The words had to be taken anew, in whole or in good part.
+  /// Call when most of the words had to be recorded again.
   void rebound(uint64_t now);
 
  private:
@@ -24,7 +24,7 @@ class Stability {
   int strikes_ = 0;
 };
 
-/// What the parts of a plan share.
+/// State shared by the parts of a plan.
 struct Checking {
   explicit Checking(const Program& program)
       : program(program), registers(program.steps.size()), spare(program.steps.size()) {}
@@ -40,9 +40,9 @@ struct Checking {
 
 class Bindings {
  public:
-  /// Steps [begin, end): one root and what hangs off it, or all pinned objects.
+  /// Covers steps [begin, end): one root with its subtree, or all pinned objects.
   Bindings(Checking& checking, uint32_t begin, uint32_t end);
-  /// True if the facts hold of the root's object (null for pinned objects). Brings the registers up to date.
+  /// True if the facts hold for the root's object (null for pinned objects). Updates the registers.
   bool check(PyObject* root);
   void unbind();
   uint32_t begin() const { return begin_; }
@@ -52,7 +52,7 @@ class Bindings {
  private:
   struct Bound {
     Block block;
-    std::vector<PyObject*> registers;  // while another one is current
+    std::vector<PyObject*> registers;  // saved while another form is current
   };
   static constexpr size_t kMost = 128, kNone = SIZE_MAX;
 
@@ -63,15 +63,15 @@ class Bindings {
   void make_current(size_t index);
   void leave_current();
   void drop_current();
-  /// Pinned objects are never walked: their words are all there is.
+  /// True for pinned objects, which have no walk, only words.
   bool is_pinned() const { return checking_.program.steps[begin_].kind == source::Kind::Pinned; }
 
   Checking& checking_;
   uint32_t begin_, end_;
   std::vector<std::unique_ptr<Bound>> bound_;
-  size_t current_ = kNone;       // whose registers are the plan's
-  size_t oldest_ = 0;            // gives way when there are too many
-  std::vector<PyObject*> seen_;  // the last roots that were walked; not held
+  size_t current_ = kNone;       // the form whose registers are in use
+  size_t oldest_ = 0;            // replaced first when there are too many
+  std::vector<PyObject*> seen_;  // addresses of recently walked roots; no references
   size_t first_seen_ = 0;
   Stability stability_;
 };

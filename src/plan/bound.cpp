@@ -1,3 +1,5 @@
+// Comparing words and repairing those that differ: the affected steps are read again, their words recorded in place of
+// the old ones, and on failure everything is put back.
 #include "plan/bound.h"
 
 #include <algorithm>
@@ -76,7 +78,7 @@ bool Block::bind(PyObject* root, PyObject** registers) {
   return aten::all_match(tensors_.data(), tensors_.size(), registers);
 }
 
-/// The rest of the words, from one that differs.
+/// Checks the rest of the words, from the first that differs, repairing as it goes.
 [[gnu::hot]] bool Block::repair_from(size_t first, PyObject** registers) {
   WithoutCollection no_finalizers;
   return repair_until(&first, end_, registers);
@@ -148,7 +150,8 @@ bool Block::look_again(uint32_t step, PyObject** registers, size_t* word) {
   return true;
 }
 
-/// The words before this one held, so the objects its step was read from are alive and as they were.
+/// Repairs at a differing word. Words before it held, so the objects that its step is read from are alive and
+/// unchanged.
 bool Block::repair(size_t word, PyObject** registers, size_t* next) {
   Origin origin = origins_[word];
   if (origin.cause == Cause::Versioned) {
@@ -182,7 +185,7 @@ bool Block::refresh(uint32_t index, PyObject** registers) {
     PyObject* now;
     Outcome outcome = read_child(program_.steps[child], registers[index], &now);
     if (outcome != (program_.steps[child].absent ? Outcome::Absent : Outcome::Found)) return false;
-    // Another object at the old address would have to be of the same type to get past this; then its words tell.
+    // A different object at the old address passes only if its type is the same; its words then differ.
     bool same = now == registers[child] && (!now || Py_TYPE(now) == marks_[child - begin_].type);
     if (!same && !reread(child, registers)) return false;
   }
@@ -194,12 +197,12 @@ void Block::renew_stamps(uint32_t step) {
   for (uint32_t i = begins_[step - begin_]; i < begins_[step + 1 - begin_]; ++i) {
     if (origins_[i].cause != Cause::Versioned || words_[i].address == &kNever) continue;
     words_[i].expected = *words_[i].address;
-    if (words_[i].expected == 0) words_[i] = {&kNever, 1};  // a type that got no new tag: nothing may be concluded
+    if (words_[i].expected == 0) words_[i] = {&kNever, 1};  // the type got no new tag, so the word must never match
   }
   for (Watched& each : watches_of(step, step + 1)) each.watch.renew();
 }
 
-/// Puts the recorded words of steps [first, last) in place of the old ones.
+/// Replaces the words of steps [first, last) by the recorded ones.
 void Block::splice(uint32_t first, uint32_t last) {
   uint32_t from = begins_[first - begin_], to = begins_[last - begin_];
   auto count = static_cast<uint32_t>(scratch_.words.size());
@@ -234,7 +237,7 @@ void Block::put_back(uint32_t first, uint32_t last, PyObject** registers) {
   scratch_.kept_marks.clear();
 }
 
-/// What it held may be alive through it only.
+/// Releases a mark's references into `dropped`, since they may be the last ones.
 void Block::forget(Mark& mark) {
   if (mark.held) dropped_.push_back(std::move(mark.held));
   if (mark.keys) dropped_.push_back(std::move(mark.keys));

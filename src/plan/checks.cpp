@@ -1,4 +1,4 @@
-// The facts about one object, and what to say when one does not hold.
+// Checks of facts about one object or two, by kind, and the explanation of each failure.
 #include <algorithm>
 
 #include "aten/classes.h"
@@ -24,7 +24,7 @@ Py_ssize_t length_of(PyObject* object) {
   return -1;
 }
 
-/// Calls `visit(key)` in the order that the program sees, until it returns false.
+/// Calls `visit(key)` for a dict's keys in iteration order, until it returns false.
 template <class Visit>
 void visit_keys(PyObject* dict, Visit visit) {
   PyObject *key, *value;
@@ -60,7 +60,7 @@ bool hashes_are(PyObject* dict, PyObject* expected) {
   return true;
 }
 
-/// "(1, 'a')" of what may not be a constant.
+/// The keys as text, "(1, 'a')"; they need not be constants.
 std::string describe_keys(PyObject* dict) {
   std::string text = "(";
   visit_keys(dict, [&](PyObject* key) {
@@ -84,7 +84,7 @@ std::string changed(const std::string& what, const std::string& from, const std:
   return what + " changed from " + from + " to " + to;
 }
 
-/// What an operand is that another object has come in the place of.
+/// The kind of mismatch when an expected object was replaced by another.
 Mismatched kind_of(PyObject* expected, PyObject* object) {
   auto is_number = [](PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); };
   if (expected == Py_None) return Mismatched::Created;
@@ -172,7 +172,8 @@ Mismatch explain_check(const Check& check, const std::string& name, PyObject* ob
   return say(Mismatched::Unreadable, name + " changed");
 }
 
-/// Asked when a class was registered with an abstract one since. What raises is left to the program.
+/// Asks issubclass again after a class was registered with an ABC. A check that raises fails; the program then raises
+/// itself.
 [[gnu::cold]] bool answers_subclass(PyObject* cls, PyObject* subclass, bool expected) {
   int answer = cpython::is_abstract_subclass(subclass, cls);
   if (answer < 0) PyErr_Clear();
@@ -186,7 +187,7 @@ Mismatch explain_check(const Check& check, const std::string& name, PyObject* ob
   return std::equal(first, first + PyTuple_GET_SIZE(expected), &PyTuple_GET_ITEM(expected, 0));
 }
 
-/// True if a check of the kind holds of the object.
+/// True if a check of this kind holds for the object.
 template <GuardKind kind>
 bool matches([[maybe_unused]] const Check& check, PyObject* object) = delete;
 
@@ -222,7 +223,7 @@ MATCHES(Code) { return PyFunction_Check(object) && cpython::as_function(object)-
 
 bool are_tensors(PyObject* a, PyObject* b) { return a && b && aten::is_tensor(a) && aten::is_tensor(b); }
 
-/// True if a relation of the kind holds of the two.
+/// True if a relation of this kind holds for the two objects.
 template <GuardKind kind>
 bool relates(PyObject* a, PyObject* b) = delete;
 
@@ -239,7 +240,7 @@ RELATES(OtherStorage) { return are_tensors(a, b) && !aten::same_storage(a, b); }
 
 }  // namespace
 
-// By the column of guards.def; what has another role is no check, or no relation, and never holds as one.
+// Dispatch by the role column of guards.def. A kind with another role is no check or relation, and never holds as one.
 #define BY_Check(name) matches<GuardKind::name>(check, object)
 #define BY_Leaf(name) BY_Check(name)
 #define BY_Relation(name) false

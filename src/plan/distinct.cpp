@@ -1,3 +1,4 @@
+// A hash-based comparison, skipped while all registers hold the same objects as at the last success.
 #include "plan/distinct.h"
 
 #include <unordered_map>
@@ -7,7 +8,7 @@
 namespace gramme::plan {
 namespace {
 
-/// The dict that holds an object's attributes, if it was made.
+/// The object's attribute dict, if it exists.
 PyObject* dict_of(PyObject* object) {
   PyObject** dict = cpython::instance_dict_address(object);
   return dict ? *dict : nullptr;

@@ -1,6 +1,6 @@
-// The guard that objects are distinct: what a segment writes to, or uses as a key, is no other object that it knows. A
-// write to one would otherwise change another that the capture took for unchanged. Dicts that hold attributes count
-// too.
+// The guard that objects are distinct: an object that a segment writes to, or uses as a key, must be none of the other
+// objects it knows. Otherwise the write would change an object that the capture considers unchanged. Attribute dicts
+// count too.
 #pragma once
 #include <optional>
 #include <utility>
@@ -12,17 +12,16 @@ namespace gramme::plan {
 class Distinct {
  public:
   explicit Distinct(const Program& program) : program_(program) {}
-  /// True if each object of a Distinct fact is another one than all others. Nearly free for the objects for which it
-  /// held last.
+  /// True if the object of each Distinct fact differs from all others. Nearly free for the same objects as last time.
   bool holds(PyObject* const* registers) { return program_.distinct.empty() || are_distinct(registers); }
-  /// The registers of two that are one object now.
+  /// Two registers that hold the same object now.
   std::optional<std::pair<uint32_t, uint32_t>> same(PyObject* const* registers) const;
 
  private:
   bool are_distinct(PyObject* const* registers);
 
   const Program& program_;
-  // Each object and the dict of its attributes. Not held: equal addresses are equal objects, whatever lives there now.
+  // Addresses of each object and its attribute dict at the last success; no references. Comparing addresses suffices.
   std::vector<PyObject*> known_;
 };
 

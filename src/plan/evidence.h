@@ -1,4 +1,4 @@
-// What shows that a dict is as it was: the seam between the plan and the versions of CPython.
+// How a bound form shows that a dict has not changed; depends on the version of CPython.
 //
 //   Tags     the dict's version: one word, and what it stands for is alive. Not after 3.12: 3.13 lets attributes change
 //            without it, 3.14 has none

@@ -1,5 +1,5 @@
-// Where objects keep what is read from them as a pointer at a fixed address: one function for each kind of source whose
-// evidence is Field or Fixed. Null if the base is no object of the kind that it needs.
+// Addresses of pointer fields inside objects: one function for each kind of source whose evidence is Field or Fixed.
+// They return null if the base is not of the type they need.
 #pragma once
 #include "aten/classes.h"
 #include "base/imported.h"
@@ -34,7 +34,7 @@ FIELD(Builtins) { return PyFunction_Check(base) ? &cpython::as_function(base)->f
 FIELD(Defaults) { return PyFunction_Check(base) ? &cpython::as_function(base)->func_defaults : nullptr; }
 FIELD(KwDefaults) { return PyFunction_Check(base) ? &cpython::as_function(base)->func_kwdefaults : nullptr; }
 
-/// CPython makes the dict of what it kept of the definition when it is first asked for. Not here if that runs Python.
+/// CPython makes this dict from the function's definition at the first request. Null here if that would run Python.
 FIELD(Annotations) {
   if (!PyFunction_Check(base) || cpython::makes_annotations(base)) return nullptr;
   static PyObject* const name = intern("__annotations__");

@@ -1,3 +1,5 @@
+// Evaluating a plan in order of cost: roots with a single identity check, leaf arguments, global state, then the bound
+// parts, relations and numbers.
 #include "plan/guard_plan.h"
 
 #include <algorithm>
@@ -20,7 +22,7 @@ std::vector<std::string> GuardDescription::print() const {
 
 namespace {
 
-/// Seconds of one check, among many: a clock is read before and after some of them.
+/// Seconds of one check: the shortest of several timed batches.
 template <class Check>
 double shortest(Check check) {
   using Clock = std::chrono::steady_clock;
@@ -51,14 +53,14 @@ struct GuardPlan::Impl {
     }
   }
 
-  /// A root that must be one object, as the functions of frames.
+  /// A root that must be one particular object, such as a frame's function.
   struct Known {
     const Step* step;
     PyObject* expected;
     uint32_t root;
   };
 
-  /// A root with nothing below it.
+  /// Adds a root without children.
   void add_alone(uint32_t root, const Step& step) {
     const Check* check = program.checks.data() + step.first_check;
     if (step.check_count == 1 && !step.spec && !step.absent && check->kind == guards::Kind::Identity)
@@ -81,7 +83,7 @@ struct GuardPlan::Impl {
     return object ? !step.absent && passes(program, step, object) : step.absent;
   }
 
-  /// Tensors and constants given as arguments; the one that failed last is tried first.
+  /// Checks roots without children (tensors and constants given as arguments); the last to fail is tried first.
   bool check_leaves(const Roots& roots) {
     if (last_failed < leaves.size() && !check_leaf(leaves[last_failed], roots)) return false;
     for (size_t i = 0; i < leaves.size(); ++i) {
@@ -124,7 +126,7 @@ struct GuardPlan::Impl {
     return !relates || relations_hold(checking.registers.data());
   }
 
-  /// What is about more than one object, and what numbers lie between.
+  /// Checks facts about several objects, and the intervals of numbers.
   [[gnu::always_inline]] bool relations_hold(PyObject* const* registers) {
     for (const Relation& relation : program.relations)
       if (!holds(relation, registers)) return false;
@@ -184,7 +186,7 @@ struct GuardPlan::Impl {
     return shapes ? shapes->explain(description.shapes, values.data()) : Mismatch();
   }
 
-  /// In the order of evaluate(), whose parts need the registers of those before.
+  /// Measures in the order of evaluate(), because parts read registers filled by earlier ones.
   void measure(const Roots& roots, Dropped& dropped) {
     costs.clear();
     if (!evaluate(roots) || !holds_numbers()) return;
@@ -213,11 +215,11 @@ struct GuardPlan::Impl {
   Distinct distinct{program};
   const bool relates = !program.relations.empty() || !program.contents.empty() || !program.distinct.empty() ||
                        !program.apart.empty();  // relations_hold() has something to do
-  std::optional<ShapeCheck> shapes;             // none: no number is looked at
+  std::optional<ShapeCheck> shapes;             // nullopt if no guard is about numbers
   std::vector<Known> known;
-  std::vector<uint32_t> leaves;   // the other roots with nothing below them
-  std::vector<Bindings> parts;    // roots with something below them; pinned objects are one part
-  std::vector<uintptr_t> places;  // of program.apart, when they last held
+  std::vector<uint32_t> leaves;   // other roots without children
+  std::vector<Bindings> parts;    // roots with children; pinned objects are one part
+  std::vector<uintptr_t> places;  // addresses of program.apart's tensors when they last held
   size_t last_failed = SIZE_MAX;
   std::vector<Cost> costs;
 };

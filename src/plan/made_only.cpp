@@ -1,3 +1,5 @@
+// Walks the replay program once and decides for each operation whether it makes a new object or changes an existing
+// one.
 #include "plan/made_only.h"
 
 #include <algorithm>
@@ -28,13 +30,14 @@ class Splitter {
   }
 
  private:
-  /// True if the object was there before. Outputs of the graph are new, like all that is made here.
+  /// True for registers of existing objects: reads and constants. Graph outputs count as new.
   bool is_old(Register r) const {
     const int constants = replay_.constant_base, made = constants + static_cast<int>(replay_.constants.size());
     return (r >= 0 && r < reads_) || (r >= constants && r < made);
   }
 
-  /// Calls that change what they are given are no effects of their own, but part of the change of a container.
+  /// True if the operation changes an existing object. Helper calls that only change their operand count by that
+  /// operand.
   bool is_change(const ReplayOp& op) const {
     if (op.kind == ReplayKind::CallEffect || op.kind == ReplayKind::SetGradMode) return true;
     if (op.kind == ReplayKind::CallConstant) {
@@ -54,7 +57,7 @@ class Splitter {
   void keep(const ReplayOp& op) {
     if (uses_absent(op)) result_.refusal = "what a call with effects returned is part of what is returned or stored";
     result_.makes.ops.push_back(op);
-    // A torch.Size takes numbers only, and not what stands for them.
+    // torch.Size accepts only numbers, not stand-ins for them, so a plain tuple is made.
     PyTypeObject* const size = once([] { return imported_type("torch", "Size"); });
     if (op.kind == ReplayKind::MakeTuple && op.object.get() == reinterpret_cast<PyObject*>(size))
       result_.makes.ops.back().object = {};

@@ -1,4 +1,4 @@
-// Splits what a segment makes from what it does to existing objects: for a capture that is not run (gramme.export).
+// Separates making new objects from changing existing ones in a replay, for captures that are not run (gramme.export).
 #pragma once
 #include <optional>
 #include <string>
@@ -10,12 +10,12 @@ namespace gramme::plan {
 
 /// A replay in two parts.
 struct MadeOnly {
-  Replay makes;                   // of the objects that the call returns, and of those it would store
-  std::vector<ReplayOp> changes;  // to what was there before, and calls that have effects; in the program's order
-  std::string refusal;            // what makes the parts inseparable; empty if nothing does
+  Replay makes;                   // makes the objects that the call returns or would store
+  std::vector<ReplayOp> changes;  // changes of existing objects, and calls with effects; in the program's order
+  std::string refusal;            // why the parts cannot be separated; empty if they can
 };
 
-/// `reads`: how many registers hold what was there before. Changes keep their operands in the replay's list.
+/// `reads` is the number of registers for existing objects. Operands of changes stay in the replay's list.
 MadeOnly split(const Replay& replay, int reads);
 
 }  // namespace gramme::plan

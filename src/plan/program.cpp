@@ -1,3 +1,5 @@
+// Lowers a description: builds a tree of its sources, lays it out in pre-order, and sorts facts into checks, relations
+// and conditions on numbers.
 #include "plan/program.h"
 
 #include <algorithm>
@@ -14,14 +16,14 @@ using source::Source;
 using GuardKind = guards::Kind;
 using SourceKind = source::Kind;
 
-/// What reading such a child needs of its base.
+/// What must be stamped of the base to read this child.
 uint32_t child_needs(const Step& child) {
   const uint32_t needs = row(child.kind).needs | kType;
   if (child.evidence == Evidence::Unstamped) return needs | kUnstamped;
-  return child.absent ? needs | kKeys : needs;  // nothing but all keys shows that one is not there
+  return child.absent ? needs | kKeys : needs;  // only the full set of keys shows that one is absent
 }
 
-/// The source of the object that has the number.
+/// The source of the object that a number is read from.
 const Source* object_of(const Source* number) { return source::is_number(number->kind) ? number->base : number; }
 
 struct Node {
@@ -51,7 +53,7 @@ class Lowering {
       emit(*root, -1);
       if (root->source->kind == SourceKind::Pinned) program_.pinned_end = static_cast<uint32_t>(program_.steps.size());
     }
-    for (size_t i = 0; i < read_ahead_.size(); ++i) {  // others hang off these
+    for (size_t i = 0; i < read_ahead_.size(); ++i) {  // their children follow
       program_.roots.push_back(static_cast<uint32_t>(program_.steps.size()));
       emit(*read_ahead_[i], static_cast<int32_t>(register_of(read_ahead_[i]->source->base)));
     }
@@ -104,7 +106,7 @@ class Lowering {
     });
   }
 
-  /// Facts that are no check of one step.
+  /// Handles facts that are not checks of one step.
   void join(const Fact& fact) {
     switch (row(fact.kind).role) {
       case Role::Distinct:
@@ -130,7 +132,7 @@ class Lowering {
     }
   }
 
-  /// What a signature leaves out is a symbol or has a value that it must be.
+  /// Asserts that every number left open by a tensor's signature is a symbol or has a required value.
   void check_all_compared() const {
     std::vector<std::pair<uint64_t, uint64_t>> left(program_.steps.size());
     for (size_t i = 0; i < left.size(); ++i)
@@ -182,7 +184,7 @@ class Lowering {
     const GuardRow& says = row(fact.kind);
     switch (says.role) {
       case Role::Nobody:
-      case Role::Read:  // every step but an absent one must read something
+      case Role::Read:  // implied: every step except an absent one must find an object
       case Role::Relation:
       case Role::Apart:
       case Role::Distinct:
@@ -211,7 +213,7 @@ class Lowering {
     program_.checks.push_back({fact.kind, fact.object.get(), fact.number});
   }
 
-  /// The type of a constant or of a tensor is part of those checks.
+  /// Drops Type checks implied by a constant's or a tensor's check.
   void drop_implied_types(const Step& step) {
     auto first = program_.checks.begin() + step.first_check;
     PyObject* implied = step.spec ? reinterpret_cast<PyObject*>(step.spec->tensor->type) : nullptr;

@@ -1,8 +1,8 @@
 // The guard program: the distinct sources of a description in pre-order, each with the facts about it.
 //
-// Step i reads register i: the object its source names. A base comes before its children and a subtree is contiguous,
-// so a program, a root or one object with all that hangs off it are ranges of steps. What an iterator gives next is
-// another object at each call: it is a root of its own, with a base that comes before it.
+// Step i fills register i with the object that its source names. A base precedes its children, and subtrees are
+// contiguous, so a program, a root, and an object with its subtree are ranges of steps. The next item of an iterator
+// differs at each call, so it is a root of its own whose base precedes it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -23,8 +23,8 @@ struct Check {
 
 struct Step {
   source::Kind kind;
-  bool absent = false;    // the source must read nothing
-  bool constant = false;  // one of the checks is about the value: an immutable leaf
+  bool absent = false;    // the source must find nothing
+  bool constant = false;  // some check compares the value: an immutable leaf
   Evidence evidence = Evidence::Unstamped;
   uint32_t needs = kNone;
   int32_t base = -1;  // register
@@ -36,7 +36,7 @@ struct Step {
   const source::Source* source = nullptr;
 };
 
-/// True if it is a root in spite of its base.
+/// True for sources that are roots although they have a base.
 inline bool is_read_ahead(source::Kind kind) { return source::place(kind) == source::Place::Ahead; }
 
 /// A fact about two objects.
@@ -45,16 +45,16 @@ struct Relation {
   uint32_t a, b;  // registers
 };
 
-/// What a float, or a tensor without dimensions, must lie between.
+/// The interval required of a float, or of a tensor without dimensions.
 struct Content {
   uint32_t of;  // register
   double low, high;
   bool whole;
 };
 
-/// A number that guards on shapes look at: of a tensor, or the value of an int.
+/// A number that shape guards read: of a tensor, or the value of an int.
 struct Number {
-  source::Kind kind;  // SizeOf, StrideOf, OffsetOf; else the source of an int
+  source::Kind kind;  // SizeOf, StrideOf, OffsetOf; otherwise an int
   uint32_t of;        // register
   int64_t dimension;
 };
@@ -65,15 +65,15 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Check> checks;
   std::vector<Relation> relations;
-  std::vector<uint32_t> apart;  // registers of tensors of which no two share memory; those whose sizes stay first
+  std::vector<uint32_t> apart;  // registers of tensors that must not share memory; those with fixed sizes first
   std::vector<Content> contents;
-  size_t apart_steady = 0;                  // how many those are
-  std::vector<uint32_t> distinct;           // registers of objects of which no two may be one …
-  std::vector<uint32_t> others;             // … and of those that may be none of them
-  std::vector<uint32_t> roots;              // pinned objects come first, what has a base last
-  uint32_t pinned_end = 0;                  // steps [0, pinned_end) hang off pinned objects
-  std::vector<uint32_t> reads;              // registers, as the description lists them
-  std::vector<Number> symbols, properties;  // of the description's shapes, as it lists them
+  size_t apart_steady = 0;                  // number of those with fixed sizes
+  std::vector<uint32_t> distinct;           // registers of objects that must be pairwise different …
+  std::vector<uint32_t> others;             // … and of objects that must be none of them
+  std::vector<uint32_t> roots;              // pinned objects first, roots with a base last
+  uint32_t pinned_end = 0;                  // steps [0, pinned_end): pinned objects and their subtrees
+  std::vector<uint32_t> reads;              // registers, in the description's order
+  std::vector<Number> symbols, properties;  // of the description's shapes, in its order
 };
 
 }  // namespace gramme::plan

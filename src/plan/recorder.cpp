@@ -1,3 +1,4 @@
+// For each kind of evidence, the words that prove that an object and what was read of it are unchanged.
 #include "plan/recorder.h"
 
 #include <cstddef>
@@ -14,7 +15,7 @@ namespace {
 
 using SourceKind = source::Kind;
 
-// The tag has 32 bits and padding behind it that nobody writes, so it can be compared as a word.
+// The tag has 32 bits followed by padding that is never written, so it can be compared as one word.
 static_assert(offsetof(PyTypeObject, tp_version_tag) % 8 == 0);
 static_assert(offsetof(PyTypeObject, tp_finalize) == offsetof(PyTypeObject, tp_version_tag) + 8);
 
@@ -66,7 +67,7 @@ bool Recorder::record_step(uint32_t index) {
 
 bool Recorder::add_fetch(const Step& step, PyObject* base, PyObject* value) {
   switch (step.evidence) {
-    case Evidence::Unstamped:  // the base is looked into in every check
+    case Evidence::Unstamped:  // the base is read in every check
     case Evidence::Stamp:
       return true;
     case Evidence::Field:
@@ -92,7 +93,7 @@ void Recorder::add_field(PyObject* const* address, PyObject* value) {
     add_unknown();
 }
 
-/// What is never assigned stays as long as its object does.
+/// A field that is never assigned: unchanged as long as its object lives.
 void Recorder::add_fixed_field(const Step& step, PyObject* const* address, PyObject* value) {
   if (mark(static_cast<uint32_t>(step.base)).anchored)
     mark(index_).anchored = true;
@@ -104,7 +105,7 @@ void Recorder::add_fixed_field(const Step& step, PyObject* const* address, PyObj
 
 template <>
 bool Recorder::add_own<SourceKind::Item>(const Step& step, PyObject* base, PyObject* value) {
-  if (!value) return true;  // the size is stamped
+  if (!value) return true;  // the base has a word for its size
   if (PyTuple_Check(base))
     add_fixed_field(step, &PyTuple_GET_ITEM(base, step.index), value);
   else
@@ -172,7 +173,7 @@ void Recorder::add_object(const Step& step, PyObject* object, bool stamped) {
   if (step.needs & ~kType) add_content(step, object);
 }
 
-/// Below a stamp an object is the same one, or refresh() compares its type: only a type that can be assigned needs a
+/// Under a stamp the object is the same, or refresh() compares its type. So only a type that can be reassigned needs a
 /// word.
 void Recorder::add_type(const Step& step, PyObject* object, bool stamped) {
   if (!(step.needs & kType) || ((stamped || mark(index_).anchored) && !type_may_change(object))) return;
@@ -195,7 +196,7 @@ void Recorder::add_content(const Step& step, PyObject* object) {
   if ((needs & kMaxLength) && is_deque(object)) add_number(&cpython::as_deque(object)->maxlen, Cause::Moved);
   if (needs & kCode) add_pointer(&cpython::as_function(object)->func_code, cpython::as_function(object)->func_code);
   if (needs & kMethod) add_number(&reinterpret_cast<PyCFunctionObject*>(object)->m_ml, Cause::Moved);
-  if (needs & kInstanceDict) instance_dict(object);  // attributes move into it: before anything says where they are
+  if (needs & kInstanceDict) instance_dict(object);  // moves attributes, so it precedes words about their places
   if (needs & kAttributes) add_attributes(object, needs & kKeys);
   if (needs & kClassLookup) add_class_tag(object);
   if (needs & kMarks)
@@ -210,7 +211,8 @@ void Recorder::add_content(const Step& step, PyObject* object) {
   if (needs & ~kRecorded) add_unstamped();
 }
 
-/// A mark is an attribute; what is marked already may be marked further.
+/// Marks are attributes. A tensor that has some may get more, so it is read in every check; for others the names of its
+/// attributes suffice.
 void Recorder::add_marks(PyObject* tensor) {
   if (guards::marks_of(tensor).get() != Py_None) return add_unstamped();
   add_own_names(tensor);
@@ -221,7 +223,7 @@ void Recorder::add_own_names(PyObject* object) {
   if (cpython::has_inline_values(object)) add_absent_inline(object);
 }
 
-/// Every registration with an abstract class raises one count.
+/// One word for the global counter of ABC registrations.
 void Recorder::add_registrations() {
   if (const uint64_t* count = cpython::abc_registrations())
     add_number(count, Cause::Moved);
@@ -237,10 +239,10 @@ void Recorder::add_size(PyObject* object) {
     add_number(&reinterpret_cast<PySetObject*>(object)->used, Cause::Moved);
 }
 
-/// A set has no version: its table and all slots.
+/// Sets have no version: words for the table and all slots.
 void Recorder::add_members(PyObject* object) {
   auto* set = reinterpret_cast<PySetObject*>(object);
-  mark(index_).held = take(PyFrozenSet_New(object));  // copies the table: calls no __hash__ and no __eq__
+  mark(index_).held = take(PyFrozenSet_New(object));  // copying a table calls no __hash__ and no __eq__
   add_number(&set->used, Cause::Moved);
   add_number(&set->mask, Cause::Moved);
   add(&set->table, bits(set->table), Cause::Moved);

@@ -1,4 +1,4 @@
-// Records the words of a bound form while the program is walked.
+// Walks the program and records the words of a bound form.
 #pragma once
 #include "plan/bound.h"
 
@@ -6,14 +6,14 @@ namespace gramme::plan {
 
 class Recorder {
  public:
-  /// Words go to the block's recording; marks and registers are written in place.
+  /// Words go to the block's buffer; marks and registers are written in place.
   Recorder(Block& block, PyObject** registers);
-  /// Reads steps [first, last) and checks their facts. The block's roots find their object in the register.
+  /// Reads steps [first, last) and checks their facts. Roots take their object from the register.
   bool record(uint32_t first, uint32_t last);
 
  private:
   bool record_step(uint32_t index);
-  /// How the child was found. True if words of the base stand for it, and keep it alive.
+  /// Adds words for how the child was found. True if words of the base vouch for the child and keep it alive.
   bool add_fetch(const Step& step, PyObject* base, PyObject* value);
   void add_field(PyObject* const* address, PyObject* value);
   void add_fixed_field(const Step& step, PyObject* const* address, PyObject* value);
@@ -25,8 +25,7 @@ class Recorder {
   void add_object(const Step& step, PyObject* object, bool stamped);
   void add_type(const Step& step, PyObject* object, bool stamped);
   void add_content(const Step& step, PyObject* object);
-  /// All that shows that a dict is as it was, as far as that is needed.
-  /// True if it stands for all that the dict holds, and keeps it alive.
+  /// Adds what shows that the needed parts of a dict are unchanged. True if it stands for all that the dict holds, and keeps it alive.
   bool add_dict(PyObject* dict, uint32_t needs);
   bool add_watch(PyObject* dict);
   bool is_stamped(int32_t step, PyObject* dict) const;
@@ -45,9 +44,9 @@ class Recorder {
   void add(const void* address, uint64_t expected, Cause cause);
   void add_pointer(PyObject* const* address, PyObject* value);
   void add_number(const void* address, Cause cause);
-  /// A word that always differs: what hangs off the step is looked up again in every check.
+  /// Adds a word that always differs, so that the step's children are looked up in every check.
   void add_unstamped();
-  /// The same, and the step itself is read anew.
+  /// The same, and the step itself is read in every check.
   void add_unknown();
   Mark& mark(uint32_t step) { return block_.marks_[step - block_.begin_]; }
 

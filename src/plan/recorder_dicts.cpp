@@ -89,7 +89,7 @@ bool Recorder::is_stamped(int32_t step, PyObject* dict) const {
   return std::any_of(watches.rbegin(), watches.rend(), is_that);
 }
 
-/// What the children look at has words with them.
+/// Words for a dict's table; entries that children read get their own words.
 void Recorder::add_table(PyObject* dict, uint32_t needs) {
   cpython::Words words;
   bool known = true;
@@ -125,7 +125,7 @@ bool Recorder::add_own<SourceKind::Value>(const Step& step, PyObject* base, PyOb
   return add_entry(step.base, base, step.key, value);
 }
 
-/// Words of the base stand for the keys, and hold them, or it is looked into in every check.
+/// Words of the base vouch for its keys and hold them, or the base is read in every check.
 template <>
 bool Recorder::add_own<SourceKind::KeyAt>(const Step&, PyObject*, PyObject*) {
   return true;
@@ -155,22 +155,22 @@ bool Recorder::add_own<SourceKind::Attr>(const Step& step, PyObject* base, PyObj
   return false;
 }
 
-/// The instances of the type share no key of that name yet. If this one gets it, its list of attributes in order of
-/// insertion changes.
+/// For an absent attribute that no instance of the type has yet: gaining it would change the instance's insertion
+/// order.
 void Recorder::add_absent_inline(PyObject* base) {
   cpython::Words words;
   cpython::inline_order_words(base, words);
   for (const uint64_t* address : words) add_number(address, Cause::Moved);
 }
 
-/// Inline values at a fixed address, or a dict, or neither.
+/// Words for where attributes are: inline values, a dict, or neither.
 void Recorder::add_attributes(PyObject* object, uint32_t needs) {
   if (PyType_Check(object)) {
     add_dict(type_dict(object), kContent | needs);
     return;
   }
   PyObject** dict = cpython::instance_dict_address(object);
-  if (!dict) return;  // the type has no instance dict
+  if (!dict) return;  // the type has no attribute dict
   if (cpython::has_managed_dict(Py_TYPE(object)) && !*dict)
     add_number(cpython::inline_word_address(object), Cause::Moved);
   if (cpython::has_inline_values(object)) return;
@@ -178,7 +178,7 @@ void Recorder::add_attributes(PyObject* object, uint32_t needs) {
   if (*dict) add_dict(*dict, kContent | needs);
 }
 
-/// CPython keeps them in a dict, from the first one on: weak references under the addresses of the classes.
+/// Words for a class's subclasses. CPython keeps them in a dict, made for the first one: weak references by address.
 void Recorder::add_subclasses(PyObject* cls) {
   if (!PyType_Check(cls)) return;
   PyObject** below = cpython::subclasses_address(reinterpret_cast<PyTypeObject*>(cls));

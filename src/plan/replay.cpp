@@ -1,3 +1,4 @@
+// One short function for each kind of operation, and the loop that runs them.
 #include "plan/replay.h"
 
 #include <structmember.h>
@@ -15,7 +16,7 @@ namespace gramme::plan {
 
 namespace {
 
-/// One run of a replay program. Every function returns false with a Python error set if a step failed.
+/// One run of a replay program. Functions return false (or null) with a Python error set if a step failed.
 class Run {
  public:
   Run(const Replay& replay, PyObject** registers) : replay_(replay), r_(registers) {}
@@ -31,11 +32,11 @@ class Run {
   Owned<> operand_tuple(const ReplayOp& op) const;
   Owned<> operand_list(const ReplayOp& op) const;
   bool call_for_effect(PyObject* result) const {
-    Py_XDECREF(result);  // counts by hand: the result of a call made for its effect
+    Py_XDECREF(result);  // counts by hand: drops the result of a call made for its effect
     return result != nullptr;
   }
 
-  /// The object that an operation of the kind makes.
+  /// Makes the object of an operation of this kind; new reference.
   template <ReplayKind kind>
   PyObject* make(const ReplayOp& op) const = delete;
   template <ReplayKind kind>
@@ -74,8 +75,8 @@ Owned<> Run::operand_list(const ReplayOp& op) const {
 
 // ---- containers
 
-/// Subclasses with items only: namedtuples by tuple.__new__, torch.Size and structure sequences by their own
-/// constructor.
+/// Also tuple subclasses without other state: namedtuples by tuple.__new__, torch.Size and structure sequences by their
+/// constructors.
 MAKE(MakeTuple) {
   Owned<> plain = operand_tuple(op);
   if (!op.object || !plain) return plain.release();
@@ -168,7 +169,7 @@ MAKE(MakeClass) {
   return cpython::make_type(reinterpret_cast<PyTypeObject*>(op.object.get()), at(op.a), at(op.b), at(op.c));
 }
 
-/// The container in C that allocates instances of the type; object if there is none.
+/// The builtin container type whose tp_new makes instances of the type; object if there is none.
 PyTypeObject* container_base(PyTypeObject* type) {
   for (PyTypeObject* candidate : {&PyODict_Type, &PyDict_Type, &PyList_Type, &PySet_Type})
     if (PyType_IsSubtype(type, candidate)) return candidate;
@@ -191,7 +192,7 @@ MAKE(MakeObject) {
 }
 
 PyObject* Run::called(const ReplayOp& op) const {
-  const SignalsHeld held;  // half of a replay is no moment of the program
+  const SignalsHeld held;  // signal handlers must not see a half-done replay
   Owned<> args = operand_tuple(op);
   return args ? PyObject_Call(op.object.get(), args.get(), nullptr) : nullptr;
 }
@@ -234,7 +235,7 @@ DOES(AssignDict) {
   return call_for_effect(PyObject_CallMethod(clear, "clear", "O", dict)) && does<ReplayKind::FillDict>(op);
 }
 
-/// What stays keeps its place in the table; iteration order depends on it.
+/// Members that stay keep their place in the table, on which iteration order depends.
 DOES(AssignSet) {
   Owned<> wanted = Owned<>::steal(PySet_New(nullptr));
   for (int i = 0; wanted && i < op.count; ++i)
@@ -243,7 +244,7 @@ DOES(AssignSet) {
          does<ReplayKind::FillSet>(op);
 }
 
-/// By deque's own methods, whatever a subclass makes of them.
+/// Uses deque's own methods, ignoring overrides of a subclass.
 DOES(AssignDeque) {
   PyObject* const type = once([] { return imported("collections", "deque"); });
   Owned<> items = operand_list(op);

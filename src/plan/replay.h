@@ -1,5 +1,5 @@
-// The flat replay program and its interpreter. Registers: [reads of the guard plan | graph outputs | constants | made
-// here].
+// The flat replay program and its interpreter. Registers hold, in this order: reads of the guard plan, graph outputs,
+// constants, objects made here.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -18,7 +18,7 @@ enum class ReplayKind : uint8_t {
 #undef REPLAY
 };
 
-/// What an operation cannot do without.
+/// Operands that an operation requires.
 enum Takes : uint8_t {
   kNothing = 0,
   kA = 1 << 0,
@@ -26,8 +26,8 @@ enum Takes : uint8_t {
   kC = 1 << 2,
   kObject = 1 << 3,
   kAOrObject = 1 << 4,
-  kPairs = 1 << 5,  // its operands come in pairs
-  kHoles = 1 << 6,  // one of its operands may be kNull
+  kPairs = 1 << 5,  // the operand list consists of pairs
+  kHoles = 1 << 6,  // items of the operand list may be kNull
 };
 
 struct ReplayOp {
@@ -43,19 +43,17 @@ struct Replay {
   std::vector<Register> operands;
   std::vector<Owned<>> constants;  // registers from `constant_base`
   int constant_base = 0;
-  int registers = 0;  // in all
+  int registers = 0;  // total number
 
-  /// Runs the program. `registers` holds reads, outputs and constants from the start, all put there by the caller;
-  /// owned references to what is made are added. False with a Python error set if a step failed: a bug or no memory,
-  /// since no step runs user code.
+  /// Runs the program. The caller puts reads, outputs and constants into `registers`; owned references to new objects
+  /// are added. False with a Python error set if a step failed: a bug or no memory, since no step runs user code.
   bool run(PyObject** registers) const { return run(registers, ops.size()); }
-  /// Only its first operations.
+  /// Runs only the first `count` operations.
   bool run(PyObject** registers, size_t count) const;
 };
 
 const char* kind_name(ReplayKind kind);
-/// Says what an operation lacks of what its row says that it takes and makes; null if it has all. Null, or what is
-/// missing.
+/// Names what an operation lacks according to its row in replay.def; null if it is complete.
 const char* what_is_missing(const ReplayOp& op, const std::vector<Register>& operands);
 
 }  // namespace gramme::plan

@@ -1,3 +1,4 @@
+// Copies of the table columns, which tests can change at run time.
 #include "plan/rows.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ constexpr SourceRow kSourceRows[] = {
 
 constexpr size_t kGuards = std::size(kGuardRows), kSources = std::size(kSourceRows);
 
-/// What is read; tests alone make them differ from the tables.
+/// The columns in use; only tests make them differ from the tables.
 struct Rows {
   GuardRow guards[kGuards];
   SourceRow sources[kSources];
@@ -47,7 +48,7 @@ bool empty_column(const std::string& table, const std::string& name, const std::
   for (size_t i = 0; table == "sources" && i < kSources; ++i) {
     if (name != source::kind_name(static_cast<source::Kind>(i))) continue;
     if (column == "needs") rows.sources[i].needs = kNone;
-    if (column == "evidence") rows.sources[i].evidence = Evidence::Stamp;  // words of the base, of which there are none
+    if (column == "evidence") rows.sources[i].evidence = Evidence::Stamp;  // claims words of the base that do not exist
     return column == "needs" || column == "evidence";
   }
   return false;

@@ -1,3 +1,5 @@
+// Loads numbers into the registers of the compiled expression program, runs its conditions cheapest first, and words
+// failures.
 #include "plan/shape_check.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace {
 using shape::Expr;
 using SourceKind = source::Kind;
 
-/// False if the int has more than 64 bits.
+/// Loads a number; false if an int has more than 64 bits.
 [[gnu::always_inline]] inline bool read(const Number& number, PyObject* const* registers, int64_t& word) {
   PyObject* of = registers[number.of];
   int overflow = 0;
@@ -31,14 +33,14 @@ using SourceKind = source::Kind;
   return overflow == 0;
 }
 
-/// A division takes as long as some other instructions.
+/// Estimated cost of an expression; a division counts as several instructions.
 uint32_t cost(Expr e) {
   const bool divides = e->kind == shape::Kind::FloorDivide || e->kind == shape::Kind::Modulo;
   return std::accumulate(e->operands.begin(), e->operands.end(), divides ? 4u : 1u,
                          [](uint32_t sum, const shape::Operand& operand) { return sum + cost(operand.of); });
 }
 
-/// Cheap ones first.
+/// The conditions, cheapest first.
 std::vector<Expr> in_order(const std::vector<guards::ShapeGuards::Condition>& conditions) {
   std::vector<std::pair<uint32_t, Expr>> by_cost;
   for (const auto& condition : conditions) by_cost.emplace_back(cost(condition.holds), condition.holds);
@@ -48,7 +50,7 @@ std::vector<Expr> in_order(const std::vector<guards::ShapeGuards::Condition>& co
   return ordered;
 }
 
-/// Calls `visit(symbol's number, its register)` for those that the program looks at.
+/// Calls `visit(symbol number, register)` for symbols that the program reads.
 template <class Visit>
 void each_symbol(const shape::Program& program, size_t known, Visit visit) {
   for (shape::Register r = 0; r < program.register_count(); ++r) {
@@ -65,7 +67,7 @@ PyObject* object_of(int64_t word, shape::Type type) {
   return type == shape::Type::Float ? PyFloat_FromDouble(shape::as_float(word)) : PyLong_FromLongLong(word);
 }
 
-/// An expression at one call, for messages.
+/// Explains an expression with its values at one call, for messages.
 class Explanation {
  public:
   Explanation(const Program& program, const std::vector<std::string>& names, PyObject* const* registers, Expr e)

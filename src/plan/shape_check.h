@@ -1,4 +1,4 @@
-// The part of a check that is about numbers: sizes, strides, offsets and ints that vary.
+// The part of a check that is about varying numbers: sizes, strides, offsets and ints.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,14 +13,14 @@ namespace gramme::plan {
 class ShapeCheck {
  public:
   ShapeCheck(const guards::ShapeGuards& shapes, const Program& program);
-  /// True if everything has the value that it must have, or any. To be asked when all facts hold: tensors match their
-  /// signatures then. 1.5 ns a number that is loaded; 1 ns an instruction, more if it divides, unless the numbers are
-  /// those of the last call that held.
+  /// True if all conditions on numbers hold. Call only after all facts hold, since tensors then match their signatures.
+  /// Costs 1.5 ns per number loaded and 1 ns per instruction (more for divisions); only the loads if the numbers are
+  /// those of the last success.
   bool holds(PyObject* const* registers);
-  /// New references to what the description's `numbers` were at the last call that held. False and none if there is no
-  /// memory.
+  /// Fills in new references to the description's `numbers` at the last success. False, and no references, if there is
+  /// no memory.
   bool give(PyObject** numbers) const;
-  /// The first that does not hold; without a text if all do.
+  /// The first condition that fails; with an empty text if all hold.
   Mismatch explain(const guards::ShapeGuards& shapes, PyObject* const* registers) const;
 
  private:
@@ -35,9 +35,9 @@ class ShapeCheck {
 
   const Program& program_;
   std::vector<shape::Instruction> code_;
-  std::vector<Leaf> leaves_;  // what the code looks at
+  std::vector<Leaf> leaves_;  // numbers that the code reads
   std::vector<Result> results_;
-  std::vector<int64_t> held_, tried_;  // registers: of the last call that held, and of the one under way
+  std::vector<int64_t> held_, tried_;  // registers of the last success, and of the present check
   bool has_held_ = false;
 };
 

@@ -1,3 +1,4 @@
+// One reader for each kind of source. All read by C layout or C API that runs no Python.
 #include "plan/walk.h"
 
 #include <algorithm>
@@ -65,7 +66,7 @@ Outcome read_entry(PyObject* dict, int64_t index, bool want_key, PyObject** valu
   return found(item, value);
 }
 
-/// What a source of the kind reads of its base, if that is no field.
+/// Reads a source of this kind from its base, for kinds that are no field.
 template <SourceKind kind>
 Outcome read(const Step& step, PyObject* base, PyObject** value) = delete;
 
@@ -102,11 +103,11 @@ READ(Closure) {
 }
 READ(InstanceDict) { return found(instance_dict(base), value); }
 READ(WeakTarget) { return PyWeakref_CheckRef(base) ? found(PyWeakref_GET_OBJECT(base), value) : Outcome::Unreadable; }
-/// The gradient's Python object is kept by its tensor, which the base's autograd state keeps.
+/// The gradient's Python object is kept alive by its C++ tensor, and that by the base's autograd state.
 READ(Grad) {
   return aten::is_tensor(base) ? found(Owned<>::steal(aten::grad_of(base)).get(), value) : Outcome::Unreadable;
 }
-/// The context (or the variable, of its default) keeps the value.
+/// The context keeps the value alive, or the variable its default.
 READ(ContextValue) {
   if (!PyContextVar_CheckExact(base)) return Outcome::Unreadable;
   PyObject* const missing =
@@ -226,7 +227,7 @@ PyObject* const* field_address(const Step& step, PyObject* base) {
   return nullptr;
 }
 
-// read_root() in walk.h knows these, each by name.
+// read_root() in walk.h handles these by name.
 static_assert(std::count(std::begin(source::kPlaces), std::end(source::kPlaces), source::Place::Root) == 6);
 
 bool walk_below(const Program& program, uint32_t first, PyObject** registers) {

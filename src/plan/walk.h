@@ -1,4 +1,4 @@
-// Reading sources and checking facts about what they read, without running any Python.
+// Reads sources and checks facts about the objects found, without running any Python.
 #pragma once
 #include <string>
 
@@ -11,10 +11,10 @@ namespace gramme::plan {
 enum class Outcome : uint8_t {
   Found,
   Absent,
-  Unreadable,  // the base is no object of the kind the source needs, or its keys cannot be compared without Python
+  Unreadable,  // the base is of a wrong type, or its keys cannot be compared without running Python
 };
 
-/// A module by its name, borrowed; null if it is not imported.
+/// The module of that name, borrowed; null if it is not imported.
 PyObject* read_module(const Step& step);
 
 /// The root's object, or null.
@@ -31,11 +31,12 @@ inline PyObject* read_root(const Step& step, const Roots& roots) {
   return (step.kind == Kind::Local ? of.locals : of.stack)[index];
 }
 
-/// Objects that exist because a source was read, kept until the check is over.
+/// Objects created by reading a source, kept alive until the check is over.
 extern std::vector<Owned<>> made_by_reading;
-/// What the step's source reads of its base; `value` is null unless found.
+/// Reads the step's source from its base; `value` is null unless found.
 Outcome read_child(const Step& step, PyObject* base, PyObject** value);
-/// Where the base keeps it; null unless the step's evidence is Field or Fixed, and the base one that can be read.
+/// The address at which the base keeps the child. Null unless the step's evidence is Field or Fixed and the base is of
+/// the right type.
 PyObject* const* field_address(const Step& step, PyObject* base);
 bool matches_check(const Check& check, PyObject* object);
 /// True if the object passes all checks of the step.
@@ -44,7 +45,7 @@ inline bool passes(const Program& program, const Step& step, PyObject* object) {
   const Check* check = program.checks.data() + step.first_check;
   for (const Check* end = check + step.check_count; check < end; ++check) {
     const bool of_attributes = check->kind == guards::Kind::Marks || check->kind == guards::Kind::HidesNothing;
-    if (of_attributes && !guards::may_have_attributes(object)) continue;  // nearly every tensor
+    if (of_attributes && !guards::may_have_attributes(object)) continue;  // true of nearly every tensor
     if (!matches_check(*check, object)) return false;
   }
   return true;
@@ -52,21 +53,21 @@ inline bool passes(const Program& program, const Step& step, PyObject* object) {
 bool holds(const Relation& relation, PyObject* const* registers);
 bool holds(const Content& content, PyObject* const* registers);
 
-/// Runs the steps of a subtree whose root (at `first`) is in its register already. ~5 to 10 ns a step.
+/// Runs the steps of a subtree whose root (at `first`) is in its register already. Costs 5 to 10 ns per step.
 bool walk_below(const Program& program, uint32_t first, PyObject** registers);
-/// Checks the object of a root and walks what hangs off it.
+/// Checks a root's object and walks its subtree.
 bool walk_root(const Program& program, uint32_t first, PyObject* object, PyObject** registers);
 
-/// The instance's dict, made from inline values if need be; null if its type has none.
+/// The instance's attribute dict, created from inline values if necessary; null if its type has none.
 PyObject* instance_dict(PyObject* base);
 /// True for a collections.deque.
 bool is_deque(PyObject* object);
 /// Address of the __slots__ member `name`, or null if the object's type has none.
 PyObject** slot_of(PyObject* base, PyObject* name);
-/// Where a function or a class keeps what it is called (source::Kind::Name); null if it has no such field.
+/// The address of a function's or class's name (source::Kind::Name); null if there is no such field.
 PyObject** name_address(PyObject* base, int64_t index);
 
-/// Why the object read (null: nothing) does not satisfy the step; without a text if it does.
+/// Why the object read (null: nothing) fails the step; with an empty text if it does not.
 Mismatch explain_step(const Program& program, const Step& step, Outcome outcome, PyObject* object);
 Mismatch explain_relation(const Program& program, const Relation& relation);
 Mismatch explain_content(const Program& program, const Content& content, PyObject* const* registers);

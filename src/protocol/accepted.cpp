@@ -1,3 +1,5 @@
+// Parses the signature in a C function's __doc__, falls back to its METH_ flags, and caches the result for each
+// callable.
 #include "protocol/accepted.h"
 
 #include <algorithm>
@@ -14,14 +16,14 @@ namespace gramme::protocol {
 
 namespace {
 
-/// What a callable takes besides self.
+/// The parameters of a callable, without self.
 struct Accepted {
-  std::vector<std::string> names;  // by position, "" for those that have no name; then those by name only
+  std::vector<std::string> names;  // positional ones first ("" if nameless), then keyword-only ones
   std::vector<bool> needed;
-  size_t by_position = 0;  // of the names
+  size_t by_position = 0;  // how many are positional
   bool more = false;       // *args
   bool any_name = false;   // **kwargs
-  size_t selves = 0;       // arguments in front that are not counted
+  size_t selves = 0;       // leading arguments that do not count
 
   static Accepted anything() {
     Accepted all;
@@ -39,7 +41,7 @@ std::string_view signature_in(const char* doc) {
   return end == std::string_view::npos || open > end ? std::string_view() : text.substr(open + 1, end - open - 1);
 }
 
-/// At commas outside of brackets and quotes.
+/// Splits at commas outside of brackets and quotes.
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -81,7 +83,7 @@ Accepted parsed(std::string_view signature) {
     } else if (part[0] == '*') {
       by_name_only = true;
       found.more = part.size() > 1;
-    } else if (part[0] == '[') {  // of no form that says how many are needed
+    } else if (part[0] == '[') {  // optional groups "[, x]" do not say how many are required
       return Accepted::anything();
     } else {
       size_t end = part.find_first_of("=: ");
@@ -113,7 +115,7 @@ Accepted of_definition(const PyMethodDef* definition) {
   return found;
 }
 
-/// What a slot's wrapper accepts: `__get__` may be called without an owner, whatever its signature says.
+/// The parameters of a slot wrapper. `__get__` may be called without an owner, contrary to its signature.
 Accepted of_wrapper(PyObject* callable) {
   const wrapperbase* base = reinterpret_cast<PyWrapperDescrObject*>(callable)->d_base;
   Accepted found = Accepted::anything();
@@ -123,7 +125,7 @@ Accepted of_wrapper(PyObject* callable) {
   return found;
 }
 
-/// What is known of the callable for as long as it lives: a function in Python may be given other defaults.
+/// Parameters that cannot change while the callable lives. Python functions are excluded, since their defaults can.
 Accepted described(PyObject* callable) {
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyClassMethodDescr_Type)) {
     Accepted found = of_definition(reinterpret_cast<PyMethodDescrObject*>(callable)->d_method);
@@ -143,7 +145,7 @@ Accepted described(PyObject* callable) {
   return Accepted::anything();
 }
 
-/// One per process, filled as calls come, read with the GIL held. Whoever is asked about has a model, and is held.
+/// A process-wide cache, guarded by the GIL. Callables in it have models, so they stay alive.
 const Accepted& accepted(PyObject* callable) {
   static auto* known = new std::unordered_map<PyObject*, Accepted>;  // no Python: empty
   auto found = known->find(callable);

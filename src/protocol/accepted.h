@@ -1,11 +1,12 @@
-// In what number and by which names a C or Python callable takes arguments, as it says itself: by the flags of its
-// definition and the signature in its documentation. A call that it refuses is never a model's to answer.
+// The number and names of arguments that a callable accepts, from the flags of its definition and the signature in its
+// documentation. A call that does not fit never reaches a model; CPython raises its own error.
 #pragma once
 #include "protocol/protocol.h"
 
 namespace gramme::protocol {
 
-/// True if the callable takes as many, and of these names. Self is among the arguments. Where nothing is said: yes.
+/// True if the callable accepts this number of arguments and these names, or if nothing is known. Arguments include
+/// self.
 bool takes_as_many(PyObject* callable, const Args& args);
 
 }  // namespace gramme::protocol

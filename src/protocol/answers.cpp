@@ -1,3 +1,4 @@
+// Calls a special method and checks the type of its result by the rows of answers.def.
 #include "protocol/answers.h"
 
 #include "protocol/special.h"

@@ -1,4 +1,5 @@
-// What special methods may answer, for whoever asks them as CPython's C code does. Not for other rooms than builtins.
+// Results of special methods (__bool__, __index__, …), checked as CPython's C code checks them. For protocol and
+// builtins only.
 #pragma once
 #include "protocol/protocol.h"
 
@@ -10,12 +11,12 @@ enum class Answer : uint8_t {
 #undef ANSWER
 };
 
-/// Calls a bound special method. What it returns is of the exact type that answers.def says (a Number too); an instance
-/// of a subclass, of which CPython warns or which it keeps, ends the segment.
+/// Calls a bound special method. The result has exactly the type in answers.def (or is a Number of it). An instance of
+/// a subclass ends the segment, because CPython warns or keeps it.
 Value* answer(Trace& trace, Answer which, Value* method, std::initializer_list<Value*> args = {});
-/// The same of an answer that is there already.
+/// The same check for a result that exists already.
 Value* checked_answer(Trace& trace, Answer which, Value* answered);
-/// What hash() makes of the int that a __hash__ answered.
+/// The hash that hash() makes of the int returned by a __hash__.
 Py_hash_t hash_answered(PyObject* answered);
 
 }  // namespace gramme::protocol

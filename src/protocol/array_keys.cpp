@@ -1,3 +1,4 @@
+// Converts an index or mask array to a tensor, with the checks by which PyTorch would refuse, warn or copy.
 #include "protocol/array_keys.h"
 
 #include "aten/arrays.h"
@@ -25,7 +26,7 @@ const Dtypes& dtypes() {
   });
 }
 
-/// The program may have switched the tracing of NumPy off.
+/// True unless the program has switched the tracing of NumPy off.
 bool traces_arrays() {
   PyObject* const traces = once([] { return imported("gramme._numpy", "traces").release(); });
   return take(PyObject_CallNoArgs(traces)).get() == Py_True;
@@ -46,7 +47,7 @@ Value* key_of_array(Trace& trace, const Tensor* indexed, Value* key) {
   const trace::Array* array = trace::array_of(trace, key);
   if (!array || !is_laid_out(*array, indexed) || !traces_arrays()) return nullptr;
   PyObject* const dtype = meta::dtype_object(*array->tensor->record);
-  // With versions of its own: NumPy's writes do not disturb a backward that looks up by it.
+  // detach(): a version counter of its own, so that NumPy's writes do not disturb a backward that saved the index.
   if (dtype == dtypes().int64 || dtype == dtypes().boolean)
     return trace.emit(of_torch::object(of_torch::GetDataAttr), {array->tensor});
   if (dtype != dtypes().int32 && dtype != dtypes().int16) return nullptr;

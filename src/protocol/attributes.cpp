@@ -1,4 +1,4 @@
-// Attribute access: what the class says, then what the instance says, as object.__getattribute__ does.
+// Attribute access: class, instance and hooks in the order of object.__getattribute__; dispatch by kind of value.
 #include "protocol/attributes.h"
 
 #include "cpython/objects.h"
@@ -14,13 +14,14 @@ namespace {
 
 TensorAttributes tensor_attributes;
 
-/// True if it is found without a call.
+/// True if the attribute is a method that is found without a call.
 bool is_method(Trace& trace, Value* value, PyObject* name) {
   PyObject* found = trace.type_lookup(type_of(value), name);
   return found && (Py_IS_TYPE(found, &PyMethodDescr_Type) || PyFunction_Check(found));
 }
 
-/// What the module's class gives: its own descriptors, the methods of every module. Null if it has none of the name.
+/// An attribute from the module's class: a descriptor of a subclass, or a method that every module has. Null if there
+/// is none.
 Value* attribute_of_module_class(Trace& trace, Module* module, PyObject* name, PyObject* found) {
   PyTypeObject* type = Py_TYPE(module->object);
   if (name == k_class) return class_value(trace, type);
@@ -49,7 +50,7 @@ Value* module_attribute(Trace& trace, Module* module, PyObject* name) {
   return fallback ? call(trace, fallback, {trace.constant(name)}) : nullptr;
 }
 
-/// Null, or the AttributeError of a user's hook, if there is none.
+/// The attribute; null if there is none. A user's hook may raise AttributeError instead.
 Value* attribute_of(Trace& trace, Value* value, PyObject* name) {
   value = trace.see(value);
   switch (value->kind) {
@@ -94,7 +95,7 @@ Value* attribute_of(Trace& trace, Value* value, PyObject* name) {
   GRAMME_BUG("a value of no kind");
 }
 
-/// What the type gives instances through a descriptor in C, and no model gave, is there or not for reasons of its own.
+/// Ends the segment for a C descriptor that no model handled: whether the attribute exists is unknown.
 void refuse_unmodelled(Trace& trace, Value* value, PyObject* name) {
   value = trace.see(value);
   const bool told = value->kind == Kind::Object || value->kind == Kind::Class || value->kind == Kind::Tensor;
@@ -149,7 +150,7 @@ void store_in_module(Trace& trace, Module* module, PyObject* name, Value* value)
   trace.store_global(names, name, value);
 }
 
-/// target.__class__ = value, of a target whose class is none in Python.
+/// Raises the TypeError of assigning to `__class__` of an instance of a builtin type.
 [[noreturn]] void refuse_class(Trace& trace, Value* target, Value* value) {
   value = trace.see(value);
   if (target->kind == Kind::Class) cannot(Reason::MutationUnsupported, "the metaclass of a class");

@@ -1,5 +1,4 @@
-// Attributes by the kind of value that has them; attributes.cpp chooses. Those that give a value answer null if there
-// is no such attribute.
+// Attribute access by kind of value; attributes.cpp dispatches. Getters return null if there is no such attribute.
 #pragma once
 #include "base/text.h"
 #include "cpython/objects.h"
@@ -13,7 +12,7 @@ inline bool has_instance_dict(PyTypeObject* type) {
 inline std::string text_of(PyObject* name) { return utf8_of(name); }
 inline Value* or_none(Trace& trace, Value* value) { return value ? value : trace.none(); }
 
-/// set_attribute; a null value deletes.
+/// Sets an attribute; a null value deletes it.
 void write_attribute(Trace& trace, Value* object, PyObject* name, Value* value);
 
 // ---- descriptors.cpp
@@ -24,9 +23,9 @@ bool descriptor_took(Trace& trace, Value* object, PyTypeObject* type, PyObject* 
 // ---- attributes_objects.cpp
 Value* object_attribute(Trace& trace, value::Object* object, PyObject* name);
 void set_on_object(Trace& trace, value::Object* object, PyObject* name, Value* value);
-/// `owner.__dict__`, one value for each owner, which keeps it in `known`.
+/// `owner.__dict__`: one value for each owner, kept in `known`.
 Value* instance_dict(Trace& trace, Value* owner, Value*& known);
-/// A descriptor in C found on the class of an Object: members, getset, methods.
+/// Binds a C descriptor (member, getset, method) found on the class of an Object.
 Value* c_descriptor(Trace& trace, value::Object* object, PyObject* found, PyObject* name);
 
 // ---- attributes_classes.cpp
@@ -39,17 +38,17 @@ Value* function_attribute(Trace& trace, value::Function* function, PyObject* nam
 void store_in_function(Trace& trace, value::Function* function, PyObject* name, Value* value);
 Value* method_attribute(Trace& trace, value::Method* method, PyObject* name);
 Value* partial_attribute(Trace& trace, value::Partial* partial, PyObject* name);
-/// The keywords as they are now: those of a partial from before are in a dict that the program may reach.
+/// The present keywords. Those of an existing partial are in a dict that the program can change.
 const value::Attributes& partial_keywords(Trace& trace, value::Partial* partial);
-/// Into the instance dict of a value of a type in C (a partial, an OrderedDict); null deletes.
+/// Stores into the instance dict of a value of a C type (a partial, an OrderedDict); null deletes.
 void store_held_attribute(Trace& trace, Value* holder, PyObject* name, Value* value);
 
 // ---- classes.cpp
-/// What stands in a real type for a value of its namespace: a real object of the same type. Runs no code of the user.
+/// A real object of the same type that stands for a namespace's value in a real class. Runs no user code.
 Owned<> stand_in(Trace& trace, Value* seen);
 
 // ---- attributes_builtins.cpp
-/// A field of a tuple by its descriptor (of a namedtuple; of a structure in C, by name); null if it is none.
+/// A tuple's field by its descriptor (namedtuples) or by name (structure sequences); null if it is none.
 Value* tuple_field(value::Tuple* tuple, PyObject* found, PyObject* name);
 Value* builtin_attribute(Trace& trace, Value* value, PyObject* name);
 

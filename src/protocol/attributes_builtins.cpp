@@ -1,4 +1,4 @@
-// Attributes of values of types in C: methods, and fields that are read without a call.
+// Attributes of instances of C types: methods, and fields that are read without a call.
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"

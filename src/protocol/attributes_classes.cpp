@@ -1,4 +1,4 @@
-// Attributes of classes, and of super() in them.
+// Attributes of classes, and attribute access through super().
 #include "base/type_dict.h"
 #include "cpython/features.h"
 #include "cpython/objects.h"
@@ -19,7 +19,7 @@ Value* mro_value(Trace& trace, PyObject* tuple) {
   return trace.tuple(std::move(items));
 }
 
-/// What a class is called may be assigned.
+/// Guards a class's name, which may be assigned.
 void guard_text(Trace& trace, PyTypeObject* type, PyObject* name) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || trace.is_made(type)) return;
   const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
@@ -32,7 +32,7 @@ void guard_text(Trace& trace, PyTypeObject* type, PyObject* name) {
   trace.guard({source, kind, share(found)});
 }
 
-/// What `type` itself gives: names and bases. Null if it is none of them.
+/// Attributes defined by `type` itself (names, bases); null for others.
 Value* type_getset(Trace& trace, PyTypeObject* type, PyObject* name) {
   if (name == k_mro || name == k_bases) trace.guard_mro(type);
   if (name == k_mro) return mro_value(trace, type->tp_mro);
@@ -52,8 +52,8 @@ Value* class_proxy(Trace& trace, Class* cls) {
   return proxy;
 }
 
-/// Under which name an existing class has its annotations, once it was asked for them. Python code that makes them
-/// would run now.
+/// The key under which an existing class caches its annotations. Ends the segment if Python code would compute them
+/// now.
 PyObject* name_of_annotations(Trace& trace, PyTypeObject* type) {
   if (!GRAMME_PYTHON_ANNOTATE || trace.own_class_entry(type, k_annotations).raw) return k_annotations;
   trace.guard_absent(
@@ -64,7 +64,7 @@ PyObject* name_of_annotations(Trace& trace, PyTypeObject* type) {
   return k_annotations_cache;
 }
 
-/// type.__annotations__: an existing class without any gets an empty dict when it is asked, now.
+/// type.__annotations__; reading it creates an empty dict in an existing class that has none.
 Value* class_annotations(Trace& trace, PyTypeObject* type) {
   if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE || trace.is_made(type))
     cannot(Reason::AttributeUnknown, std::string(type->tp_name) + ".__annotations__");
@@ -100,7 +100,7 @@ Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
   return nullptr;
 }
 
-/// super().name: the MRO of start_type after `type`.
+/// super().name: searches the MRO of start_type after `type`.
 Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
   trace.guard_mro(super->start_type);
   PyObject* mro = super->start_type->tp_mro;
@@ -112,7 +112,7 @@ Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
     if (!found) {
       bool fixed = !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || trace.is_made(type);
       const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
-      if (!fixed && !PyDict_GetItem(type_dict(type), name))  // not one that the program deleted
+      if (!fixed && !PyDict_GetItem(type_dict(type), name))  // unless the program deleted it
         trace.guard_absent(trace.pool->child(cls, source::Kind::Attr, name));
       continue;
     }
@@ -137,7 +137,7 @@ void generic_set_class_attribute(Trace& trace, Class* cls, PyObject* name, Value
   if (fixed || text.starts_with("__"))
     cannot(Reason::MutationUnsupported, "attribute " + text + " of class " + type->tp_name);
   if (descriptor_took(trace, cls, meta, on_meta, name, value)) return;
-  trace.type_lookup(type, name);  // guards what was there before
+  trace.type_lookup(type, name);  // guards the former content
   if (!value && !trace.own_class_entry(type, name).raw)
     raise(trace, PyExc_AttributeError,
           "type object '" + std::string(type->tp_name) + "' has no attribute '" + text + "'");

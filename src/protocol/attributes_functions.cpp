@@ -13,7 +13,7 @@ using SK = source::Kind;
 
 namespace {
 
-/// MAKE_FUNCTION leaves names and annotations in a tuple; who asks first makes the dict.
+/// MAKE_FUNCTION stores annotations as a tuple; the first request makes the dict.
 Dict* new_annotations(Trace& trace, Value* made) {
   if (auto* known = made ? trace.see_as<Dict>(made) : nullptr) return known;
   Dict* dict = trace.dict();
@@ -37,15 +37,15 @@ Value* function_annotations(Trace& trace, Function* function) {
   return trace.wrap(real.get(), trace.pool->child(function->source, SK::Annotations));
 }
 
-/// What later versions have besides. Where CPython has no such field it is an attribute like any other.
+/// True for fields that only later versions of CPython have; in others they are ordinary attributes.
 bool is_later_field(PyObject* name) {
   return (name == k_annotate || name == k_type_params) && cpython::type_lookup(&PyFunction_Type, name);
 }
 
-/// By the index of plan::name_address.
+/// The field's index as in plan::name_address.
 int64_t field_index(PyObject* name) { return name == k_module ? 2 : name == k_doc ? 3 : name == k_type_params ? 4 : 5; }
 
-/// __module__, __doc__ and their like, which the program may write.
+/// Writable fields such as __module__ and __doc__.
 Value* function_field(Trace& trace, Function* function, PyObject* name) {
   if (Attribute* written = find(function->fields, name)) return written->value;
   if (function->existing()) {
@@ -93,7 +93,7 @@ Value* method_attribute(Trace& trace, Method* method, PyObject* name) {
   PyObject* found = cpython::type_lookup(&PyMethod_Type, name);
   if (found && (Py_IS_TYPE(found, &PyMethodDescr_Type) || Py_IS_TYPE(found, &PyWrapperDescr_Type)))
     return bind(trace, found, trace.pinned(found), method, &PyMethod_Type);
-  return get_attribute(trace, method->function, name);  // which raises in the function's name
+  return get_attribute(trace, method->function, name);  // raises with the function's type in the message
 }
 
 namespace {
@@ -142,7 +142,7 @@ void store_in_function(Trace& trace, Function* function, PyObject* name, Value* 
 }
 
 namespace {
-/// The dict that a partial from before holds.
+/// The keywords dict of an existing partial.
 Dict* keyword_dict(Trace& trace, Partial* partial) {
   const source::Source* path = trace.pool->child(partial->source, SK::PartialKw);
   auto* keywords = trace.see_as<Dict>(trace.wrap(cpython::as_partial(partial->object)->keywords, path));

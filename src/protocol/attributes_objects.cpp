@@ -1,4 +1,4 @@
-// Attributes of instances of Python classes, as object.__getattribute__ and object.__setattr__ give and take them.
+// Attributes of instances of Python classes, as in object.__getattribute__ and object.__setattr__.
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
@@ -60,7 +60,7 @@ Value* c_descriptor(Trace& trace, Object* object, PyObject* found, PyObject* nam
 
 namespace {
 
-/// object.__getattribute__, also as types in C inherit it.
+/// True for object.__getattribute__, also as inherited by C types.
 bool is_generic(PyObject* getattribute) {
   return getattribute && Py_IS_TYPE(getattribute, &PyWrapperDescr_Type) &&
          reinterpret_cast<PyDescrObject*>(getattribute)->d_type->tp_getattro == PyObject_GenericGetAttr;
@@ -79,7 +79,7 @@ Value* object_attribute(Trace& trace, Object* object, PyObject* name) {
   try {
     if (own) return call(trace, trace.type_attribute(type, k_getattribute), {object, trace.constant(name)});
     found = generic_get_attribute(trace, object, name);
-  } catch (const UserError& error) {  // of __getattribute__, a property or a descriptor
+  } catch (const UserError& error) {  // raised by __getattribute__, a property or a descriptor
     if (!matches(trace, error.exception, trace.pinned(PyExc_AttributeError)) || !trace.type_lookup(type, k_getattr))
       throw;
   }

@@ -1,4 +1,4 @@
-// Calls: who is called, and what it does to values.
+// Calls of any callable: chooses between models, inlining, graph nodes, folding, classes and hooks.
 #include <algorithm>
 #include <array>
 
@@ -41,7 +41,7 @@ std::string callable_name(PyObject* callable) {
   return prefix + utf8_of(name.get());
 }
 
-/// The same arguments with one more in front. Lives as long as the call.
+/// The arguments with one more in front. Lives for one call.
 class Prepended {
  public:
   Prepended(Value* first, const Args& args) {
@@ -63,7 +63,7 @@ class Prepended {
   Args args_;
 };
 
-/// What a function declared constant is given: constants, and objects that are as the call began.
+/// A real argument for a function declared constant: a constant, or an existing object that is unchanged.
 Owned<> as_it_began(Trace& trace, Value* value) {
   if (Owned<> known = trace.concrete(value)) return known;
   const Value* seen = trace.see(value);
@@ -71,7 +71,8 @@ Owned<> as_it_began(Trace& trace, Value* value) {
   return seen->existing() && seen->object && unchanged ? share(seen->object) : Owned<>();
 }
 
-/// Where the captured call does not go on, as PyTorch's export does it: with any objects, and tensors may come of it.
+/// Folds a call in a capture that is not run, as PyTorch's export does: with any objects, and perhaps tensors as
+/// result.
 Value* fold_once(Trace& trace, PyObject* function, const Args& args) {
   Owned<> positional = take(PyTuple_New(static_cast<Py_ssize_t>(args.positional))), keywords = take(PyDict_New());
   for (size_t i = 0; i < args.positional + args.keywords; ++i) {
@@ -88,8 +89,8 @@ Value* fold_once(Trace& trace, PyObject* function, const Args& args) {
   return aten::is_tensor(answer.get()) ? trace.pinned(answer.get()) : trace.adopt(std::move(answer));
 }
 
-/// A function declared constant (torch.compiler.assume_constant_result). Where calls go on, the next one would have to
-/// find the answer again: it is a constant.
+/// Calls a function declared constant (torch.compiler.assume_constant_result) in the capture. If captured calls run,
+/// its result must be a constant, because later calls must find it again.
 Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
   ++meta::asked_program;
   const bool once = !trace.contract.runs;
@@ -100,7 +101,7 @@ Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
   return result;
 }
 
-/// A model, and a type in C, answers without asking the modes.
+/// Ends the segment at a model or C type under torch function modes, which it would bypass.
 void refuse_unseen(Trace& trace, PyObject* callable) {
   static PyObject* const torch = intern("torch");
   if (trace.scope().function_modes().empty()) return;
@@ -115,7 +116,7 @@ void refuse_unseen_type(Trace& trace, PyObject* type) {
   if (!(reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE)) refuse_unseen(trace, type);
 }
 
-/// In the scope no torch function mode of the program is entered.
+/// Scope without the program's torch function modes.
 class WithoutModes {
  public:
   explicit WithoutModes(Trace& trace) : trace_(trace) {
@@ -131,7 +132,7 @@ class WithoutModes {
   std::vector<trace::FunctionMode> left_;
 };
 
-/// In the scope a model runs in place of a Python function.
+/// Scope in which a model replaces a Python function.
 class Frameless {
  public:
   explicit Frameless(Trace& trace) : trace_(trace) { ++trace.frameless; }
@@ -142,8 +143,8 @@ class Frameless {
   Trace& trace_;
 };
 
-/// What the program gave to be traced in the place of the function. Nothing ends in it: the frame would go on in the
-/// function itself.
+/// Traces the program's substitute for a function. No segment ends in it, because the frame would continue in the
+/// original.
 Value* call_substitute(Trace& trace, PyObject* callable, const Args& args) {
   Owned<> substitute = take(PyObject_CallOneArg(imported("gramme._policy", "substitute_of").get(), callable));
   trace.enter_opaque();
@@ -155,14 +156,14 @@ constexpr int kResumed = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
 
 bool is_classed(PyObject* object) { return aten::is_tensor(object) && !aten::is_exact_tensor_type(Py_TYPE(object)); }
 
-constexpr size_t kLooked = 16;  // items of a list or tuple
+constexpr size_t kLooked = 16;  // items looked at in a list or tuple
 
 bool brings_class(const std::vector<Value*>& items) {
   return std::any_of(items.begin(), items.begin() + static_cast<ptrdiff_t>(std::min(kLooked, items.size())),
                      [](Value* item) { return item->object && is_classed(item->object); });
 }
 
-/// True for a tensor of a subclass, and what has one near its beginning. The capture may not have looked into it yet.
+/// True for a tensor of a subclass, and for a list or tuple with one near its start; values need not be seen yet.
 bool brings_class(Value* value) {
   if (auto* tuple = as<Tuple>(value)) return brings_class(tuple->items);
   if (auto* list = as<List>(value)) return !list->unread && brings_class(list->own_items);
@@ -173,7 +174,7 @@ bool brings_class(Value* value) {
   return std::any_of(PySequence_Fast_ITEMS(object), PySequence_Fast_ITEMS(object) + count, is_classed);
 }
 
-/// True if a class may be asked what the call does.
+/// True if the class of an argument may handle the call (__torch_function__).
 bool may_ask_classes(Trace& trace, const Args& args) {
   if (trace.scope().has_classes()) return true;
   for (size_t i = 0; i < args.positional + args.keywords; ++i)
@@ -181,7 +182,8 @@ bool may_ask_classes(Trace& trace, const Args& args) {
   return false;
 }
 
-/// A function of torch that asks classes in its body, of which only a model or a node is known. Null if none is asked.
+/// The result of __torch_function__ for a Python function of torch that has a model or is a node. Null if no class is
+/// asked.
 Value* asked_first(Trace& trace, PyObject* function, const Args& args) {
   if (!trace.scope().handlers_on() || !trace.scope().function_modes().empty() || !may_ask_classes(trace, args))
     return nullptr;
@@ -240,7 +242,7 @@ bool is_new(PyObject* callable) {
          strcmp(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name, "__new__") == 0;
 }
 
-/// T.__new__(cls, …) of a type in C, which makes instances of classes that have no nearer one.
+/// T.__new__(cls, …) of a C type, for classes without a nearer __new__.
 Value* call_new(Trace& trace, PyObject* callable, const Args& args) {
   auto* owner = reinterpret_cast<PyTypeObject*>(PyCFunction_GET_SELF(callable));
   auto* cls = args.positional ? trace.see_as<Class>(args[0]) : nullptr;
@@ -254,8 +256,8 @@ Value* call_new(Trace& trace, PyObject* callable, const Args& args) {
   return allocate(trace, cls, {args.values + 1, args.positional - 1, args.names, args.keywords});
 }
 
-/// True if the method in C is found on the tensor under its name. Not if a subclass, the program's assignment to the
-/// class, or an attribute of the instance hides it. `bound`: the instance's lookup found it, or that of super().
+/// True if looking up the C method's name on the tensor finds it. It may be hidden by a subclass, by an assignment to
+/// the class or by an attribute. `bound`: it was found that way already, or through super().
 bool is_found_by_name(Trace& trace, PyObject* callable, Tensor* tensor, bool bound) {
   PyObject* name = PyDescr_NAME(callable);
   PyTypeObject* type = tensor->record->type;
@@ -263,7 +265,7 @@ bool is_found_by_name(Trace& trace, PyObject* callable, Tensor* tensor, bool bou
   return found == callable && !is_hidden(trace, tensor, name);
 }
 
-/// torch.Tensor.shape.__get__(x); null if it is something else.
+/// Calls a getter such as torch.Tensor.shape.__get__; null for other callables.
 Value* call_getter(Trace& trace, PyObject* callable, const Args& args) {
   if (args.positional != 1 || args.keywords || Py_TYPE(callable)->tp_call == PyCFunction_Type.tp_call) return nullptr;
   PyObject* descriptor = trace::attribute_of_getter(callable);
@@ -327,7 +329,7 @@ bool is_module(PyObject* object) {
   return type && PyObject_TypeCheck(object, type);
 }
 
-/// Operations of a module of the program are known as such in the graph.
+/// Scope in which nodes are attributed to a module of the program.
 class ModuleScope {
  public:
   ModuleScope(Trace& trace, PyObject* object, const source::Source* path)
@@ -345,14 +347,14 @@ class ModuleScope {
   const graph::ModuleCall* before_ = nullptr;
 };
 
-/// torch.fx prints what a graph calls by its name.
+/// True if torch.fx can print the callable by its name.
 bool has_name(PyObject* callable) {
   auto name = Owned<>::steal(PyObject_GetAttr(callable, names::k_name));
   PyErr_Clear();
   return name && PyUnicode_Check(name.get());
 }
 
-/// `path`: how the program got to the object at this place.
+/// `path` is the source by which the program reached the object.
 Value* call_object(Trace& trace, Object* object, const Args& args, const source::Source* path) {
   if (object->object) {
     if (auto model = find_model(object->object)) return model(trace, args);
@@ -360,7 +362,7 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
       if (!has_name(object->object)) cannot(Reason::CallSkipped, callable_name(object->object));
       return trace.emit(object->object, args);
     }
-    if (PyInstanceMethod_Check(object->object)) {  // what pybind11 keeps in its classes calls what it is made of
+    if (PyInstanceMethod_Check(object->object)) {  // pybind11's methods are instancemethods around a function
       if (object->source) trace.guard({object->source, guards::Kind::Identity, share(object->object)});
       return call(trace, trace.pinned(PyInstanceMethod_GET_FUNCTION(object->object)), args);
     }

@@ -1,3 +1,4 @@
+// The table of rules, by qualified name and file suffix.
 #include "protocol/call_rules.h"
 
 #include <string>
@@ -14,7 +15,7 @@ struct Row {
   CallRule rule;
 };
 
-/// By qualified name. One per process, filled at import, read with the GIL held.
+/// By qualified name. Process-wide, filled at import, guarded by the GIL.
 std::unordered_map<std::string, Row>& rows() {
   static auto* all = new std::unordered_map<std::string, Row>;  // no Python: empty
   return *all;

@@ -1,5 +1,5 @@
-// What is done before a Python function of a library is traced: in its place nothing runs, and segments end in it as in
-// any other.
+// Call rules: preparations before a Python function of a library is traced. The function is still traced, and segments
+// may end in it.
 #pragma once
 #include <vector>
 
@@ -7,9 +7,9 @@
 
 namespace gramme::protocol {
 
-/// May change the values of the arguments, which are in the order of the call, or have the capture start again.
+/// A rule may replace argument values, which are in call order, or start the capture again.
 using CallRule = void (*)(Trace& trace, value::Function* function, const Args& args, std::vector<Value*>& values);
-/// By where the function's code is from.
+/// Adds a rule for the function with this file suffix and qualified name.
 void add_call_rule(const char* file_suffix, const char* qualified_name, CallRule rule);
 CallRule find_call_rule(PyCodeObject* code);
 

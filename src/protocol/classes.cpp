@@ -1,5 +1,4 @@
-// Classes that the program makes. A real type gives such a class its shape (MRO, slots, name); what the program put in
-// its namespace is held by the value.
+// Classes that the program makes. A real type provides the layout (MRO, slots, name); the value holds the namespace.
 #include "cpython/features.h"
 #include "cpython/objects.h"
 #include "protocol/attributes.h"
@@ -13,7 +12,7 @@ using namespace names;
 
 namespace {
 
-/// A real function of the same code, which is never called.
+/// A real function of the same code, as a stand-in that is never called.
 Owned<> likeness(Trace& trace, Function* function) {
   if (function->existing()) return share(function->object);
   trace.describe(function);
@@ -36,7 +35,7 @@ Owned<> part_of(Trace& trace, Object* object, PyObject* part) {
   return known ? stand_in(trace, trace.see(known->value)) : share(Py_None);
 }
 
-/// A new property, classmethod or staticmethod; an instance of a class in Python, allocated but not initialised.
+/// A stand-in: a new property, classmethod or staticmethod, or an allocated, uninitialised instance of a Python class.
 Owned<> like_object(Trace& trace, Object* object) {
   auto* type = reinterpret_cast<PyObject*>(object->type);
   if (object->type == &PyProperty_Type)
@@ -96,7 +95,7 @@ Owned<> stand_in(Trace& trace, Value* seen) {
 
 namespace {
 
-/// What a class is made of: the values and, for each, the real object that stands for it.
+/// The content of a new class: values, and a real stand-in for each.
 struct ClassContent {
   Attributes attributes;
   std::vector<PyObject*> raws;
@@ -105,7 +104,7 @@ struct ClassContent {
   Cell* dict_cell = nullptr;  // __classdictcell__
 };
 
-/// A cell that type.__new__ fills. Only one that the body made is known to be nobody else's.
+/// The cell that type.__new__ fills. Ends the segment for a __classdictcell__ that other code may hold.
 Cell* cell_to_fill(PyObject* name, Value* seen) {
   auto* cell = as<Cell>(seen);
   if (!cell) cannot(Reason::CallUnknown, "a " + text_of(name) + " that is not a cell");
@@ -116,7 +115,7 @@ Cell* cell_to_fill(PyObject* name, Value* seen) {
 
 ClassContent content_of(Trace& trace, Dict* names) {
   static PyObject* const class_cell = intern("__classcell__");
-  static PyObject* const slots = intern("__slots__");  // its value is looked at: a stand-in will not do
+  static PyObject* const slots = intern("__slots__");  // type.__new__ reads its value, so it must be real
   static PyObject* const getitem = intern("__class_getitem__");
   static PyObject* const subclass = intern("__init_subclass__");
   ClassContent content;
@@ -149,7 +148,7 @@ void tell_names(Trace& trace, Class* cls) {
     if (type_of(attribute.value)->tp_flags & Py_TPFLAGS_HEAPTYPE)
       if (Value* method = special_method(trace, attribute.value, set_name)) try {
           call(trace, method, {cls, trace.constant(attribute.name)});
-        } catch (const UserError&) {  // becomes the cause of another
+        } catch (const UserError&) {  // CPython makes it the cause of another exception
           cannot(Reason::CallUnknown, "a __set_name__ that raises");
         }
 }

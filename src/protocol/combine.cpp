@@ -1,3 +1,4 @@
+// + and * of sequences, set operators, | of dicts and types, and the in-place forms.
 #include "protocol/combine.h"
 
 #include "base/once.h"
@@ -13,7 +14,7 @@ using namespace value;
 
 namespace {
 
-constexpr size_t kLargest = 1'000'000;  // items; more are made for real
+constexpr size_t kLargest = 1'000'000;  // items; larger results are made for real
 
 std::vector<Value*>* items_field(Value* seen) {
   if (auto* list = as<List>(seen)) return &list->items();
@@ -22,7 +23,7 @@ std::vector<Value*>* items_field(Value* seen) {
   return nullptr;
 }
 
-/// A new sequence of the left operand's kind; torch.Size stays what it is, other tuple types become tuples.
+/// A new sequence of the model's kind; torch.Size stays a torch.Size, other tuple types become tuples.
 Value* like(Trace& trace, Value* model, std::vector<Value*> items) {
   if (model->kind == Kind::List) return trace.list(std::move(items));
   if (auto* deque = as<Deque>(model)) {
@@ -94,7 +95,7 @@ Value* multiply(Trace& trace, int op, const Operands& operands) {
   bool changes = is_in_place(op) && sequence == left && (left->kind == Kind::List || left->kind == Kind::Deque);
   if (!changes) return like(trace, sequence, std::move(items));
   trace.will_change(left);
-  items_field(left)->assign(items.begin(), items.end());  // its capacity stays: see list.sort
+  items_field(left)->assign(items.begin(), items.end());  // keeps its capacity: see list.sort
   if (auto* deque = as<Deque>(left)) trim(deque);
   return left;
 }
@@ -131,7 +132,7 @@ Value* merge(Trace& trace, int op, const Operands& operands) {
   if (!mapping) return nullptr;
   Dict* result = trace.dict();
   auto* other = as<Dict>(right);
-  auto* model = other && operands.left_name == "dict" ? other : dict;  // the subclass answers
+  auto* model = other && operands.left_name == "dict" ? other : dict;  // the subclass's operator applies
   if (model) {
     result->type = model->type;
     result->factory = model->factory;
@@ -163,12 +164,12 @@ void trim(Deque* deque, bool from_left) {
 void extend(Trace& trace, Value* sequence, Value* iterable) {
   iterable = trace.see(iterable);
   auto* list = as<List>(sequence);
-  std::vector<Value*>& items = list ? list->own_items : *items_field(sequence);  // the length may stay unknown
+  std::vector<Value*>& items = list ? list->own_items : *items_field(sequence);  // its length need not be known
   auto* deque = as<Deque>(sequence);
   bool simple = !has_own_class(iterable) &&
                 (iterable->kind == Kind::List || iterable->kind == Kind::Tuple || iterable->kind == Kind::Deque);
   if (simple) {
-    std::vector<Value*> copy = *items_field(iterable);  // it may be the sequence itself
+    std::vector<Value*> copy = *items_field(iterable);  // may be the sequence itself
     trace.will_change(sequence);
     items.insert(items.end(), copy.begin(), copy.end());
     if (deque) trim(deque);

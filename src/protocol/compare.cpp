@@ -45,13 +45,13 @@ const std::vector<Value*>* sequence_items(Value* seen) {
   return nullptr;
 }
 
-/// By the first items that differ, then by length.
+/// Compares the first differing items, then the lengths.
 Value* compare_sequences(Trace& trace, int op, Value* left, Value* right) {
   Trace::Deeper deeper(trace);
   const std::vector<Value*>&a = *sequence_items(left), &b = *sequence_items(right);
   bool by_length = left->kind != Kind::Tuple;  // tuples compare items first
   if (by_length && is_equality(op) && a.size() != b.size()) return trace.boolean(op == Py_NE);
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {  // sizes anew: __eq__ may change a list
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {  // reads sizes again: __eq__ may change a list
     Value *x = a[i], *y = b[i];
     if (equal(trace, x, y)) continue;
     return is_equality(op) ? trace.boolean(op == Py_NE) : compare(trace, op, x, y);
@@ -140,7 +140,7 @@ bool equal_builtin_methods(Trace& trace, BuiltinMethod* a, BuiltinMethod* b) {
 
 bool is_mapping(Value* seen) { return seen->kind == Kind::Dict || seen->kind == Kind::InstanceDict; }
 
-/// == of values without methods of their own; null where only identity counts.
+/// == of values without their own methods; null if only identity counts.
 Value* builtin_equal(Trace& trace, int op, Value* left, Value* right) {
   bool result;
   if (is_mapping(left) && is_mapping(right))
@@ -160,12 +160,12 @@ Value* fold_compare(Trace& trace, int op, PyObject* left, PyObject* right) {
   return folded(trace, PyObject_RichCompare(left, right, op));
 }
 
-/// What torch.Tensor's own comparison takes; for the rest it returns NotImplemented.
+/// True for operands that torch.Tensor's comparisons accept; for others they return NotImplemented.
 bool compares_with_tensors(Value* seen) {
   return seen->kind == Kind::Tensor || seen->kind == Kind::Number || seen->kind == Kind::Constant;
 }
 
-/// The method that torch function modes see.
+/// Calls the comparison as the method that torch function modes intercept.
 Value* seen_by_modes(Trace& trace, int op, Value* left, Value* right) {
   const char* name = op == Py_LT   ? "lt"
                      : op == Py_LE ? "le"
@@ -177,7 +177,7 @@ Value* seen_by_modes(Trace& trace, int op, Value* left, Value* right) {
   return call(trace, trace.pinned(trace.type_lookup(type_of(left), intern(name))), {left, right});
 }
 
-/// Where a class is asked: the right operand first if its class is of the left one's.
+/// Compares by the classes' methods; the right operand's first if its class is a subclass of the left one's.
 Value* compare_by_methods(Trace& trace, int op, Value* left, Value* right) {
   const Comparison &row = comparison_row(op), &swapped = comparison_row(row.swapped);
   const bool first =
@@ -191,7 +191,7 @@ Value* compare_by_methods(Trace& trace, int op, Value* left, Value* right) {
 }
 
 Value* tensor_compare(Trace& trace, int op, Value* left, Value* right) {
-  if (left->kind != Kind::Tensor) {  // as Python does by way of the reflected method: 1 < x is x > 1
+  if (left->kind != Kind::Tensor) {  // reflected, as in Python: 1 < x is x > 1
     op = comparison_row(op).swapped;
     std::swap(left, right);
   }
@@ -202,7 +202,7 @@ Value* tensor_compare(Trace& trace, int op, Value* left, Value* right) {
   return trace.emit(comparison_row(op).function, {left, right});
 }
 
-/// Values without methods of their own.
+/// Comparisons of values without their own methods.
 Value* builtin_compare(Trace& trace, int op, Value* left, Value* right) {
   if (left->kind == Kind::Constant && right->kind == Kind::Constant)
     return fold_compare(trace, op, left->object, right->object);
@@ -239,7 +239,7 @@ Value* constant_compare(Trace& trace, int op, PyObject* left, PyObject* right) {
   return folded(trace, result.release());
 }
 
-/// What the C method that `left` has says to the right operand, or to the part of it that it looks at.
+/// The comparison by `left`'s C method, which looks at the builtin part of the right operand.
 Value* c_side(Trace& trace, int op, Value* left, Value* right) {
   bool inherited = left->kind == Kind::Tuple || payload_for(trace, left, comparison_row(op).method);
   if (has_own_class(left) && !inherited) return nullptr;
@@ -253,7 +253,7 @@ Value* c_side(Trace& trace, int op, Value* left, Value* right) {
 Value* user_compare(Trace& trace, int op, Value* left, Value* right) {
   for (Value* operand : {left, right})
     if (auto* held = payload_of(operand); held && held->kind == Kind::Deque)
-      cannot(Reason::ArgumentKind, "a comparison of a deque's subclass");  // asks its __iter__
+      cannot(Reason::ArgumentKind, "a comparison of a deque's subclass");  // CPython calls its __iter__
   int swapped = comparison_row(op).swapped;
   PyTypeObject *a = type_of(left), *b = type_of(right);
   bool right_first = a != b && trace.is_subtype(b, a);
@@ -266,7 +266,7 @@ Value* user_compare(Trace& trace, int op, Value* left, Value* right) {
   return right_first ? nullptr : one_side(trace, swapped, right, left);
 }
 
-/// The first that answers: the classes, the builtin parts, identity.
+/// Tries the classes' methods, then the builtin parts, then identity.
 Value* rich_compare(Trace& trace, int op, Value* left, Value* right) {
   if (has_own_class(left) || has_own_class(right)) {
     const bool left_first = takes_first(left, right);

@@ -1,4 +1,4 @@
-// New instances: what type.__call__ and the constructors of types in C do.
+// New instances, as type.__call__ and the constructors of C types make them.
 #include <algorithm>
 
 #include "base/imported.h"
@@ -15,14 +15,14 @@ using namespace names;
 
 namespace {
 
-/// The argument of tuple.__new__, list(), … as items.
+/// The items of the argument of tuple.__new__, list(), …
 std::vector<Value*> items_of_first(Trace& trace, const Args& args) {
   return args.positional ? items_of_tuple(trace, args[0]) : std::vector<Value*>();
 }
 
 bool is_subtype(PyTypeObject* type, PyTypeObject* base) { return PyType_IsSubtype(type, base); }
 
-/// What makes the part in C of an instance: `tp_new` past the classes in Python that have a `__new__` of their own.
+/// The `tp_new` of the nearest C base, past Python classes with their own `__new__`.
 newfunc maker_in_c(PyTypeObject* type) {
   const newfunc by_python = once([] { return imported_type("abc", "ABCMeta"); })->tp_new;
   while (type->tp_new == by_python && type->tp_base) type = type->tp_base;
@@ -46,8 +46,8 @@ Value* tuple_instance(Trace& trace, PyTypeObject* type, const Args& args) {
 
 PyTypeObject* base_exception() { return reinterpret_cast<PyTypeObject*>(PyExc_BaseException); }
 
-/// Classes of exceptions whose constructors in C do nothing but keep the arguments; others look at them, give another
-/// class or keep more. Those of OSError and SyntaxError do so from the second argument on.
+/// Ends the segment at exception constructors that do more than keep their arguments; those of OSError and SyntaxError
+/// do so from the second argument on.
 void refuse_constructor(PyTypeObject* type, const Args& args, bool own_init) {
   auto is = [](auto function, auto slot, std::initializer_list<PyObject*> types) {
     return std::any_of(types.begin(), types.end(),
@@ -66,8 +66,8 @@ void refuse_constructor(PyTypeObject* type, const Args& args, bool own_init) {
   if (!known) cannot(Reason::ArgumentKind, std::string(type->tp_name) + "() with what it looks at");
 }
 
-/// The payload that the type's base in C holds, or null for a plain object. Ends the segment for bases gramme does not
-/// model.
+/// The payload for the type's builtin base, or null for a plain object. Ends the segment for bases that are not
+/// modelled.
 Value* payload_for(Trace& trace, PyTypeObject* type, const Args& args) {
   PyTypeObject* base = cpython::builtin_base(type);
   if (!base) cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), which an extension module makes");
@@ -123,7 +123,7 @@ Value* new_type(Trace& trace, PyTypeObject* meta, const Args& args) {
   return make_class(trace, meta, args[0], bases->items, names, keywords);
 }
 
-/// Whether a class is abstract may be assigned.
+/// Guards whether a class is abstract, which may be assigned.
 void guard_abstract(Trace& trace, PyTypeObject* type) {
   static PyObject* const name = intern("__abstractmethods__");
   PyObject* methods = Py_IS_TYPE(type, &PyType_Type) ? nullptr : PyDict_GetItem(type_dict(type), name);
@@ -132,7 +132,7 @@ void guard_abstract(Trace& trace, PyTypeObject* type) {
   trace.guard({trace.pool->child(cls, source::Kind::TypeAttr, name), guards::Kind::Identity, share(methods)});
 }
 
-/// object.__new__ refuses classes with abstract methods; the constructors of other bases do not ask.
+/// Raises the TypeError of object.__new__ for classes with abstract methods; other bases' constructors do not check.
 void refuse_abstract(Trace& trace, PyTypeObject* type) {
   Owned<> none = take(PyTuple_New(0));
   if (!Owned<>::steal(PyBaseObject_Type.tp_new(type, none.get(), nullptr))) raise_current(trace);
@@ -158,7 +158,7 @@ Value* allocate(Trace& trace, Class* cls, const Args& args) {
     cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), a class with __del__");
   guard_abstract(trace, type);
   if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
-    bool excess = (args.positional || args.keywords) && type->tp_init == PyBaseObject_Type.tp_init;  // refused before
+    bool excess = (args.positional || args.keywords) && type->tp_init == PyBaseObject_Type.tp_init;  // raised before
     if (payload || excess) cannot(Reason::CallUnknown, std::string("abstract ") + type->tp_name + "()");
     refuse_abstract(trace, type);
   }

@@ -29,7 +29,7 @@ bool in_iteration(Trace& trace, Value* container, Value* item) {
   return false;
 }
 
-/// A plain set stands for its frozen twin when it is looked for in a set.
+/// Membership in a set; a plain set as item is looked up as the equal frozenset.
 bool holds(Trace& trace, Set* set, Value* item) {
   item = trace.see(item);
   if (auto* other = as<Set>(item); other && !other->frozen) cannot(Reason::ArgumentKind, "a set looked for in a set");
@@ -84,7 +84,7 @@ bool holds(Trace& trace, Iterator* iterator, Value* item) { return in_iteration(
 bool holds(Trace& trace, Generator* generator, Value* item) { return in_iteration(trace, generator, item); }
 [[noreturn]] bool holds(Trace&, Tensor*, Value*) { cannot(Reason::DataDependentBranch, "`in` on a tensor"); }
 
-/// Objects and classes: __contains__, else iteration.
+/// Membership in objects and classes: __contains__, else iteration.
 bool in_object(Trace& trace, Value* container, Value* item) {
   static PyObject* const contains_name = intern("__contains__");
   if (forbidden(trace, container, contains_name))

@@ -1,8 +1,8 @@
-// Floats that come out of data.
+// Arithmetic on data-dependent floats.
 //
-// Where graphs run as they are, nodes call Python's functions; if one raises, the frame runs plainly. Compilers get
-// tensors of float64: to them a float out of data is a symbol of sympy, a real number, so that v - v is 0 and (v + a) +
-// b is v + (a + b), which floats are not, and their kernels give infinities where Python raises.
+// Where graphs run as they are, nodes call Python's functions; if one raises, the frame runs uncompiled. Compilers get
+// float64 tensors instead. To them a data-dependent float is a sympy symbol, a real number: v - v is 0, and addition is
+// associative. Their kernels also return infinities where Python raises.
 #include "protocol/data_numbers.h"
 
 #include <algorithm>
@@ -30,14 +30,14 @@ bool is_number(Value* seen) {
   return seen->kind == Kind::Number || is_int(seen) || is_constant_of(seen, &PyFloat_Type);
 }
 
-/// Among compilers also a bool that a comparison of such floats gave.
+/// True for data-dependent floats; under compilers also for bools from comparing such floats.
 bool is_data(Trace& trace, Value* seen) {
   auto* number = as<Number>(seen);
   const bool taken = number && number->type != &PyLong_Type && (number->type == &PyFloat_Type || !trace.contract.as_is);
   return taken && trace.data.scalars && trace.scope().is_data(number);
 }
 
-/// A node that may raise: then the frame runs plainly.
+/// A node that may raise; the frame then runs uncompiled.
 Number* emit_raising(Trace& trace, PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type) {
   trace.scope().expect_raise();
   Owned<> example = type == &PyBool_Type ? share(Py_True) : take(PyFloat_FromDouble(2.0));
@@ -64,7 +64,7 @@ Tensor* by_torch(Trace& trace, std::initializer_list<Value*> args) {
 
 Value* real_number(Trace& trace, double value) { return trace.constant(take(PyFloat_FromDouble(value))); }
 
-/// Null of a constant that no float is.
+/// The operand as a float64 tensor; null for a constant that no float equals.
 Tensor* in_tensor(Trace& trace, Value* operand) {
   if (operand->kind != Kind::Constant) return trace.scope().as_tensor(operand);
   Owned<> real = Owned<>::steal(PyNumber_Float(operand->object));
@@ -73,7 +73,7 @@ Tensor* in_tensor(Trace& trace, Value* operand) {
   return nullptr;
 }
 
-/// Kernels on the CPU tell by themselves; on others they end the process.
+/// Asserts in the graph. Kernels on the CPU raise; on other devices a failed assertion would end the process.
 void assert_data(Trace& trace, Tensor* condition) {
   PyObject* const check = of_torch::object(of_torch::AssertAsync);
   const bool tells = condition->record->device_type == 0;
@@ -115,7 +115,8 @@ Tensor* compared(Trace& trace, int op, Tensor* left, Tensor* right) {
   }
 }
 
-/// Python compares a float with any int by what they are; as floats they compare so where the int is one.
+/// True if comparing as floats gives Python's exact comparison: the operand is a float, or an int that a float
+/// represents.
 bool is_exact(Value* seen) { return numeric_type(seen) != &PyLong_Type || range_of(seen).bound() <= 0x1p53; }
 
 Tensor* rounded(Trace& trace, Whole how, Tensor* number) {
@@ -132,7 +133,7 @@ Tensor* rounded(Trace& trace, Whole how, Tensor* number) {
   return nullptr;
 }
 
-/// The whole number, of 64 bits: else, and where Python raises, the frame runs uncompiled.
+/// The whole number of 64 bits in the tensor. If it does not fit, or Python would raise, the frame runs uncompiled.
 Value* whole_of(Trace& trace, Tensor* number) {
   static PyObject* const to = intern("to");
   PyObject* const int64 = once([] { return imported("torch", "int64").release(); });
@@ -163,7 +164,8 @@ Value* data_whole(Trace& trace, Whole how, Number* number) {
 
 namespace {
 
-/// A power of a negative number may be complex unless the exponent is whole: then the frame runs uncompiled.
+/// Asserts a base for which the power is real: a negative base with a fractional exponent is complex, and then the
+/// frame runs uncompiled.
 void assert_base(Trace& trace, Value* base, Value* exponent) {
   auto* number = as<Number>(exponent);
   const bool whole = number ? number->type != &PyFloat_Type : Py_TYPE(exponent->object) != &PyFloat_Type;

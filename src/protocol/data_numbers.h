@@ -1,21 +1,21 @@
-// Floats that come out of data: arithmetic of them, and what makes whole numbers and bools of them.
+// Data-dependent floats: arithmetic, and conversions to whole numbers and bools.
 #pragma once
 #include "protocol/protocol.h"
 
 namespace gramme::protocol {
 
-/// True if a run of the graph tells the float, and the program may go on with such.
+/// True if only a run of the graph knows the float, and graphs may compute with such floats.
 bool is_data_float(Trace& trace, Value* seen);
 
-/// What int(), math.floor(), math.ceil() and round() do.
+/// The roundings of int(), math.floor(), math.ceil() and round().
 enum class Whole : uint8_t { Truncate, Floor, Ceil, Round };
 
-/// The whole number that a float out of data makes.
+/// Converts a data-dependent float to a whole number.
 Value* data_whole(Trace& trace, Whole how, value::Number* number);
 
-// Null of other operands, and where the graph cannot compute it.
+// The functions below return null for other operands, and if the graph cannot compute the result.
 
-/// Operations on numbers out of data; `plain`: the operator cannot raise, so a node of it will do.
+/// A binary operation on data-dependent numbers. `plain`: the operator cannot raise, so its own node suffices.
 Value* data_binary(Trace& trace, int op, Value* left, Value* right, bool plain);
 Value* data_compare(Trace& trace, int op, Value* left, Value* right);
 Value* data_negative(Trace& trace, Value* operand);
@@ -24,7 +24,7 @@ Value* data_absolute(Trace& trace, Value* operand);
 Value* data_extreme(Trace& trace, int op, PyObject* function, Value* left, Value* right);
 /// math.sqrt() for backends that compile.
 Value* data_root(Trace& trace, Value* operand);
-/// A function of Python numbers that gives the type, or raises.
+/// A function of Python numbers that returns `type` or raises.
 Value* data_function(Trace& trace, PyObject* function, const Args& args, PyTypeObject* type);
 
 }  // namespace gramme::protocol

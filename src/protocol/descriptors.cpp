@@ -1,4 +1,4 @@
-// Binding what a class holds to an instance, and writing through data descriptors.
+// Binding class attributes to instances, and writing through data descriptors.
 #include <Python.h>
 #include <structmember.h>
 
@@ -16,7 +16,7 @@ using namespace names;
 
 namespace {
 
-/// property.fget, classmethod.__func__, …; null if None.
+/// A descriptor's part (property.fget, classmethod.__func__, …); null if None.
 Value* descriptor_part(Trace& trace, PyObject* found, Value* as_value, PyObject* part) {
   auto* made = as<Object>(trace.see(as_value));
   if (made && !made->existing()) {
@@ -29,7 +29,7 @@ Value* descriptor_part(Trace& trace, PyObject* found, Value* as_value, PyObject*
   return function.get() == Py_None ? nullptr : trace.pinned(trace.keep(function));
 }
 
-/// A property, or an existing instance of a subclass that leaves it at property's own `__get__`.
+/// True for a property, or an existing instance of a subclass that inherits property's `__get__`.
 bool is_property(Trace& trace, PyTypeObject* kind, Value* as_value) {
   if (kind == &PyProperty_Type) return true;
   return PyType_IsSubtype(kind, &PyProperty_Type) && as_value->existing() &&
@@ -81,7 +81,7 @@ Value* bind(Trace& trace, PyObject* found, Value* as_value, Value* object, PyTyp
     if (!getter) raise(trace, PyExc_AttributeError, "property has no getter");
     return call(trace, getter, {object});
   }
-  const bool may_get = kind->tp_descr_get || kind->tp_flags & Py_TPFLAGS_HEAPTYPE;  // or be given it
+  const bool may_get = kind->tp_descr_get || kind->tp_flags & Py_TPFLAGS_HEAPTYPE;  // or may get __get__ later
   if (!may_get || PyType_Check(found)) return as_value;
   PyObject* get = trace.type_lookup(kind, k_get);
   if (!kind->tp_descr_get) return as_value;
@@ -106,7 +106,7 @@ bool is_exception_or_none(Trace& trace, Value* value) {
   return trace.see(value) == trace.none() || PyType_IsSubtype(type_of(trace.see(value)), base);
 }
 
-/// What an exception holds in C.
+/// Sets a C field of an exception; false for other names.
 bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* value) {
   if ((name == k_cause || name == k_context) && !is_exception_or_none(trace, value)) return false;
   if ((name == k_cause || name == k_context) && trace::leads_to(trace, value, object)) return false;  // a cycle
@@ -133,7 +133,7 @@ bool is_made_by_object(PyTypeObject* type) {
   return type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_new == PyBaseObject_Type.tp_new;
 }
 
-/// object.__class__ = value; Python says about two real types whether that may be.
+/// object.__class__ = value; asks CPython whether the two real types allow it.
 void set_class(Trace& trace, Object* object, Value* value) {
   static PyObject* const finalizer = intern("__del__");
   auto* cls = trace.see_as<Class>(value);
@@ -206,7 +206,7 @@ void set_through_hook(Trace& trace, Value* object, PyTypeObject* type, PyObject*
 
 }  // namespace
 
-/// What the program's own classes have may be given and taken.
+/// True if the attribute's type has __set__ or __delete__, guarded for classes that the program can change.
 bool is_data_descriptor(Trace& trace, PyObject* found) {
   PyTypeObject* type = Py_TYPE(found);
   if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {

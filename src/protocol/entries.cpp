@@ -31,13 +31,15 @@ bool is_ordered(Value* container) {
   return dict && PyType_IsSubtype(dict->type, &PyODict_Type);
 }
 
-/// For a set of constants, `index` is a place in its table; other sets are iterated as they were (parts[1]).
+/// True for a set of constants, where `index` is a place in its table. Other sets are iterated from a snapshot
+/// (parts[1]).
 bool goes_through_places(Iterator* iterator, Value* container) {
   auto* set = as<Set>(container);
   return set && set->placed && iterator->parts.size() == 1;
 }
 
-/// Where keys went and others came, what CPython sees next depends on where it put them.
+/// Raises RuntimeError if the size changed. Ends the segment if keys were replaced, since CPython's order then depends
+/// on their places.
 void check_unchanged(Trace& trace, Iterator* iterator, Value* container) {
   if (is_ordered(container)) {
     if (stamp_of(container) == static_cast<uint64_t>(iterator->stop)) return;
@@ -63,7 +65,7 @@ Table::Entry* next_entry(Dict* dict, Iterator* iterator) {
     iterator->index = static_cast<Py_ssize_t>(at);
     return entry;
   }
-  // Backwards the position counts live entries: the table is walked from its start each time.
+  // Backwards, `index` counts live entries, and the table is walked from its start each time.
   if (iterator->index == 0) return nullptr;
   size_t from = 0;
   Table::Entry* entry = nullptr;
@@ -78,7 +80,7 @@ Value* shown(Trace& trace, Iterator* iterator, Value* key, Value* value) {
   return view->which == View::Values ? value : trace.tuple({key, value});
 }
 
-/// From the names or keys as they were when the iteration began (parts[1]).
+/// The next of the names or keys that existed when the iteration began (parts[1]).
 Value* next_of_snapshot(Trace& trace, Iterator* iterator, Value* container) {
   const std::vector<Value*>& keys = static_cast<Tuple*>(iterator->parts[1])->items;
   if (iterator->index >= static_cast<Py_ssize_t>(keys.size())) return end(iterator);

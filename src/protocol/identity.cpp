@@ -11,7 +11,7 @@ using namespace value;
 
 namespace {
 
-/// Objects of which there is one for each value, or that are guarded by identity anyway.
+/// True for objects that are unique for their value, or that are guarded by identity anyway.
 bool is_unique(PyObject* object) {
   if (object == Py_None || PyBool_Check(object) || object == Py_Ellipsis || object == Py_NotImplemented) return true;
   if (PyLong_CheckExact(object)) {
@@ -23,7 +23,7 @@ bool is_unique(PyObject* object) {
            PyBytes_CheckExact(object) || PyComplex_CheckExact(object) || Py_TYPE(object) == &PyRange_Type);
 }
 
-/// Constants are guarded by value: their identity needs a guard of its own.
+/// Identity of two constants. Constants are guarded by value, so their identity gets its own guard.
 bool same_constants(Trace& trace, Value* left, Value* right) {
   bool result = left->object == right->object;
   if (is_unique(left->object) || is_unique(right->object) || Py_TYPE(left->object) != Py_TYPE(right->object) ||

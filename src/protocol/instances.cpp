@@ -31,7 +31,7 @@ Value* instance_check_by_python(Trace& trace, Class* cls, PyObject* hook_name, V
   return call(trace, trace.type_attribute(meta, hook_name), {cls, subject});
 }
 
-/// type.__subclasscheck__ of two classes; a metaclass with a check that is neither its nor modelled answers by code.
+/// type.__subclasscheck__ of two classes, and modelled checks of metaclasses; others run code and end the segment.
 bool real_subclass(Trace& trace, PyTypeObject* type, Class* cls) {
   for (PyObject* name : {k_instancecheck, k_subclasscheck})
     if (PyObject* hook = trace.type_lookup(Py_TYPE(cls->object), name);
@@ -40,7 +40,7 @@ bool real_subclass(Trace& trace, PyTypeObject* type, Class* cls) {
   return trace.is_subtype(type, cls->type());
 }
 
-/// An object that is no instance by its type is asked for its `__class__`, by code of the program where it has some.
+/// Ends the segment if the program's code would compute `__class__`, which CPython reads if the type is no subclass.
 void refuse_own_class(Trace& trace, Value* object) {
   static PyObject* const getattribute = intern("__getattribute__");
   if (object->kind != Kind::Object) return;
@@ -55,7 +55,7 @@ void refuse_own_class(Trace& trace, Value* object) {
 
 PyTypeObject* typing_type(const char* name) { return imported_type("typing", name); }
 
-/// `typing.List`, which stands for the class that it names.
+/// True for forms such as `typing.List`, which stand for the class they name.
 bool is_bare_alias(PyObject* object) {
   PyTypeObject* const special = once([] { return typing_type("_SpecialGenericAlias"); });
   PyTypeObject* const tuple = once([] { return typing_type("_TupleType"); });
@@ -63,7 +63,7 @@ bool is_bare_alias(PyObject* object) {
   return Py_IS_TYPE(object, special) || Py_IS_TYPE(object, tuple) || Py_IS_TYPE(object, callable);
 }
 
-/// The classes of `int | str` or `typing.Optional[int]`, one after the other; the class of a bare alias; else null.
+/// The classes of `int | str` or `typing.Optional[int]` as a tuple, or the class of a bare alias; null for others.
 Value* classes_of(Trace& trace, PyObject* object) {
   PyTypeObject* const alternatives = once([] { return imported_type("types", "UnionType"); });
   PyTypeObject* const optional = once([] { return typing_type("_UnionGenericAlias"); });
@@ -82,7 +82,7 @@ Value* classes_of(Trace& trace, PyObject* object) {
   return trace.tuple(std::move(items));
 }
 
-/// What neither is nor could answer for a class.
+/// True for values that neither are classes nor can act as one.
 bool is_plain_data(Value* seen) {
   if (seen->kind != Kind::Constant) return false;
   PyTypeObject* type = Py_TYPE(seen->object);
@@ -92,8 +92,8 @@ bool is_plain_data(Value* seen) {
   return false;
 }
 
-/// The classes that an argument of isinstance() or issubclass() names: a Class, a Tuple, or an Object with a check of
-/// its own in Python. Data raises what CPython says of it.
+/// The classes named by the second argument of isinstance() or issubclass(): a Class, a Tuple, or an Object with its
+/// own check in Python. Raises CPython's TypeError for data.
 Value* named_classes(Trace& trace, Value* classinfo, PyObject* check, const char* text) {
   classinfo = trace.see(classinfo);
   if (classinfo->kind == Kind::Class) return classinfo;

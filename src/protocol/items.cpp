@@ -37,7 +37,7 @@ std::vector<Value*>& sequence_items(Value* seen) {
   return static_cast<Deque*>(seen)->items;
 }
 
-/// A position in the sequence from a key that is no slice; `text` is the IndexError's, after the type's name.
+/// The position for a key that is no slice; `text` follows the type's name in the IndexError.
 size_t position(Trace& trace, Value* sequence, Value* key, const char* text) {
   if (!has_index(trace, key)) {
     if (sequence->kind == Kind::Deque)
@@ -51,7 +51,7 @@ size_t position(Trace& trace, Value* sequence, Value* key, const char* text) {
   return static_cast<size_t>(at);
 }
 
-/// An item from the end of a list whose length nobody asked for; null if the length must be known.
+/// An item counted from the end of a list whose length is not guarded; null if the length must be.
 Value* from_end(Trace& trace, List* list, Value* key) {
   if (!list->unread || key->kind != Kind::Constant || !PyLong_CheckExact(key->object)) return nullptr;
   int overflow = 0;
@@ -172,7 +172,7 @@ void remove_item(Trace& trace, T* names, Value* key) {
 
 // ---- tensors
 
-/// Tensors among the bounds become ints.
+/// Converts tensors among the bounds to ints.
 Value* slice_by_items(Trace& trace, Slice* slice) {
   auto* made = trace.make<Slice>();
   auto bound = [&](Value* value) {
@@ -185,7 +185,7 @@ Value* slice_by_items(Trace& trace, Slice* slice) {
   return made;
 }
 
-/// A key as it stands in a graph: objects that are indices become ints, arrays tensors.
+/// The key as a graph argument: objects with __index__ become ints, arrays become tensors.
 Value* tensor_key(Trace& trace, const Tensor* indexed, Value* key) {
   key = builtin_part(trace.see(key));
   if (auto* tuple = as<Tuple>(key)) {
@@ -208,14 +208,14 @@ Value* tensor_key(Trace& trace, const Tensor* indexed, Value* key) {
   return has_index(trace, key) ? trace.integer(index(trace, key)) : key;
 }
 
-/// x[[1:, :-1]] means x[1:, :-1], and PyTorch warns of it: an effect, and the node is what it means. The key as it is
-/// where it means something else, or somebody sees which it is.
+/// A list that PyTorch reads as a tuple of subscripts, with a warning: returns the tuple, and the warning becomes an
+/// effect. Other keys, and lists whose form the program can observe, are returned unchanged.
 Value* list_as_subscripts(Trace& trace, Tensor* tensor, Value* key) {
   constexpr size_t kTooMany = 32;
   auto* list = as<List>(key);
   if (!list || !aten::is_exact_tensor_type(tensor->record->type) || !trace.scope().function_modes().empty()) return key;
   if (list->items().size() >= kTooMany) return key;
-  std::optional<bool> by_slice;  // what the first item is that says so
+  std::optional<bool> by_slice;  // whether a slice was the first item that decides it
   for (Value* item : list->items()) {
     Value* seen = trace.see(item);
     const bool slices = seen->kind == Kind::Slice || seen->kind == Kind::Tensor;
@@ -236,7 +236,7 @@ Value* item_of(Trace& trace, Tensor* tensor, Value* key) {
     if (Value* result = call_by_name(trace, tensor, name, {key})) return result;
   refuse_replaced(trace, {tensor}, {name});
   key = tensor_key(trace, tensor, list_as_subscripts(trace, tensor, key));
-  auto* number = as<Number>(key);  // indexing asks for the number itself
+  auto* number = as<Number>(key);  // indexing needs the number itself
   if (number && number->expr && number->type == &PyLong_Type && !tensor->record->sizes.empty())
     return trace.emit(select, {tensor, trace.integer(0), key});
   return trace.emit(getitem, {tensor, key});
@@ -279,7 +279,7 @@ Value* object_item(Trace& trace, Value* object, Value* key) {
 
 Value* item_of(Trace& trace, Class* cls, Value* key) { return class_item(trace, cls, key); }
 
-/// Types with sequence slots look at the key before they refuse.
+/// True if the type has sequence slots, which convert the key before they refuse.
 bool refuses_by_index(Trace& trace, Value* object, Value* key) {
   if (!type_of(object)->tp_as_sequence || !has_index(trace, key)) return false;
   index(trace, key);

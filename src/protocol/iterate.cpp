@@ -28,8 +28,8 @@ bool is_stop_iteration(Trace& trace, const UserError& error, PyObject* type) {
 
 // ---- iter()
 
-/// The rows of a tensor. Tensor.__iter__ takes all of them at once, and autograd knows them as views of one call;
-/// PyTorch's own front end, and with it compilers, have one subscript a row.
+/// The rows of a tensor. Tensor.__iter__ takes all of them by one call, whose views autograd knows as such. Compilers
+/// get one subscript per row, as from PyTorch's front end.
 std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
   PyObject* const getitem = once([] { return operator_function("getitem"); });
   static PyObject* const iter_name = intern("__iter__");
@@ -85,7 +85,7 @@ bool is_iterator(Trace& trace, Value* seen) {
   return has_own_class(seen) && trace.type_lookup(type_of(seen), next_name);
 }
 
-/// Objects, instances of tuple subclasses and classes: __iter__, else the sequence protocol.
+/// iter() of objects, instances of tuple subclasses, and classes: __iter__, else the sequence protocol.
 Value* object_iterator(Trace& trace, Value* seen) {
   static PyObject* const iter_name = intern("__iter__");
   static PyObject* const getitem_name = intern("__getitem__");
@@ -199,7 +199,7 @@ Value* next(Trace& trace, Value* iterator) {
 
 namespace {
 
-/// Which iterables are asked how many items there will be.
+/// Whether an iterable is asked for its number of items.
 enum class Hint : uint8_t { Asked, NotAsked };
 
 std::vector<Value*> all_items(Trace& trace, Value* iterable, Hint hint) {
@@ -237,7 +237,7 @@ std::vector<Value*> items_of_tuple(Trace& trace, Value* iterable) {
 
 namespace {
 
-/// What `ask` returns; null where it raises TypeError.
+/// What `ask` returns; null if it raises TypeError.
 template <class Ask>
 Value* unless_type_error(Trace& trace, Ask&& ask) {
   try {
@@ -258,7 +258,7 @@ Value* length_hint(Trace& trace, Value* iterable) {
   if (own_method(trace, iterable, len_name)) {
     if (Value* size = unless_type_error(trace, [&] { return trace.integer(length(trace, iterable)); })) return size;
   } else if (iterable->kind == Kind::Tuple || payload_for(trace, iterable, len_name)) {
-    return nullptr;  // C's, asked first
+    return nullptr;  // C code handles it first
   }
   Value* method = own_method(trace, iterable, hint_name);
   if (!method) return nullptr;

@@ -1,11 +1,11 @@
-// Iterators made in a capture: what each sort keeps in value::Iterator, and how to make one. `next` (protocol.h)
-// advances all.
+// Iterators made in a capture: the fields of value::Iterator for each sort, and how to make one. `next` (protocol.h)
+// advances all sorts.
 //
 //   Iterator* it = make_iterator(trace, Iterator::Enumerate, {get_iterator(trace, iterable)});
 //   it->index = start;
 //
-// "iterators" below are values that `next` accepts: call get_iterator on what the program gave. Fields not named stay
-// at their defaults. `done` is set at the end, and next() on a done iterator ends at once.
+// "iterator" below means a value that `next` accepts; call get_iterator on the program's values first. Other fields
+// keep their defaults. `done` is set at the end, and next() on a done iterator returns null at once.
 //
 //   sort        parts                                     index                     stop               increment
 //   Sequence    [0] List, Tuple, Deque, str, bytes or an  next position             -                  -
@@ -44,21 +44,20 @@ namespace gramme::protocol {
 value::Iterator* make_iterator(Trace& trace, value::Iterator::Sort sort, std::vector<Value*> parts);
 /// iter() or, backwards, reversed() of a seen Dict, Set, InstanceDict or View.
 value::Iterator* entries_iterator(Trace& trace, Value* container, bool backwards = false);
-/// Ends the segment where an iterator that ended may have done so with a value for its StopIteration: that of another
-/// which it iterates over.
+/// Ends the segment if an exhausted iterator's StopIteration may carry a value, taken from an inner iterator.
 void refuse_stop_value(Trace& trace, value::Iterator* iterator);
-/// What `yield from` makes of a StopIteration that an iterator raised; any other exception is raised again.
+/// The value that `yield from` takes from an iterator's StopIteration; any other exception is raised again.
 Value* stop_value(Trace& trace, const value::UserError& error);
 /// range(start, stop, step) with step not 0.
 value::Iterator* range_iterator(Trace& trace, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t step);
 /// reversed(x): `__reversed__` of the user's class, or the sequence protocol; TypeError otherwise.
 Value* reversed(Trace& trace, Value* object);
 
-/// The next value or null at the end, of an iterator of sort Other. For iterators that only one module knows (pairwise,
-/// groupby).
+/// Advances an iterator of sort Other: the next value, or null at the end. For iterators known to one module only
+/// (pairwise, groupby).
 using Step = Value* (*)(Trace& trace, value::Iterator* iterator);
-/// What to put into `increment`. Call once per function, at start-up. The type is that of the iterator's `object`,
-/// where it has one.
+/// Registers a step function and its iterator's type; returns the id for `increment`. Call once per function, at
+/// start-up.
 Py_ssize_t add_step(Step step, value::IteratorType type);
 
 }  // namespace gramme::protocol

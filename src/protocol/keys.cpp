@@ -1,4 +1,4 @@
-// Keys of dicts and sets, and the look-up of keys whose classes hash and compare themselves.
+// Keys of dicts and sets, and lookups of keys whose classes define __hash__ and __eq__.
 #include "protocol/keys.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Value* hash_tuple(Trace& trace, Tuple* tuple, Value* whole, KeyOf use) {
   return tuple;
 }
 
-/// `whole`: the key in which this one is an item, or itself.
+/// Sees a key all the way down. `whole` is the key that contains this one, or itself.
 Value* fit_key(Trace& trace, Value* key, Value* whole, KeyOf use) {
   if (auto* tuple = as<Tuple>(key = trace.see(key))) return hash_tuple(trace, tuple, whole ? whole : key, use);
   if (auto* number = as<Number>(key)) return trace.constant(known_number(trace, number, Reason::DataDependentValue));
@@ -68,7 +68,7 @@ Value* table_key(Trace& trace, Value* key) { return table_key(trace, key, KeyOf:
 
 namespace {
 
-/// What __hash__ of a key answers. Where CPython makes another exception of a TypeError, it does so for real.
+/// The result of a key's __hash__. Ends the segment at a TypeError if CPython replaces it by another exception.
 Value* hash_answer(Trace& trace, Value* method) {
   try {
     return call(trace, method, {});
@@ -79,7 +79,7 @@ Value* hash_answer(Trace& trace, Value* method) {
   }
 }
 
-/// What hash() makes of what the class's __hash__ answers.
+/// The hash that hash() makes of the class's __hash__ result.
 size_t own_hash(Trace& trace, Value* key) {
   static PyObject* const name = intern("__hash__");
   Value* method = own_method(trace, key, name);
@@ -88,10 +88,10 @@ size_t own_hash(Trace& trace, Value* key) {
   return static_cast<size_t>(hash_answered(answer));
 }
 
-/// A look-up follows the hash from place to place until one is free; where it comes to a place again, it asks the key
-/// there again. True if it sees more places than there are keys before that, however large the table is.
+/// A lookup probes places until one is free, and may probe a place twice, comparing its key twice. True if that cannot
+/// happen for this hash: it visits more distinct places than there are keys first, for any table size.
 bool asks_once(size_t hash, size_t keys) {
-  constexpr int kPerturbShift = 5, kLargest = 24;  // CPython's, of dicts and sets; from 8 places on
+  constexpr int kPerturbShift = 5, kLargest = 24;  // as in CPython's dicts and sets; tables of 8 places and more
   for (int size = 3; size <= kLargest; ++size) {
     const size_t mask = (size_t{1} << size) - 1;
     std::vector<size_t> seen;
@@ -106,13 +106,13 @@ bool asks_once(size_t hash, size_t keys) {
   return true;
 }
 
-/// The key of the table that is equal to this one, asked as CPython asks; else the key itself.
+/// The table's key that equals this one, compared in CPython's way; else the key itself.
 Value* equal_key(Trace& trace, Table& table, const std::vector<Value*>& others, Value* key, size_t hash) {
   uint64_t stamp = table.stamp();
   bool asked = false;
   for (Value* other : others) {
     if (same(trace, other, key)) return other;
-    if (hashable(other) && hashable(key)) continue;  // the table itself knows
+    if (hashable(other) && hashable(key)) continue;  // the table itself compares these
     if (std::exchange(asked, true) && (table.has_holes() || !asks_once(hash, table.size())))
       cannot(Reason::OpaqueCallback, "a key that is asked twice");
     bool found = truth(trace, compare(trace, Py_EQ, other, key));
@@ -124,7 +124,7 @@ Value* equal_key(Trace& trace, Table& table, const std::vector<Value*>& others, 
   return key;
 }
 
-/// `in_order`: of several keys with its hash the table asks the first one first. Else it depends on their places.
+/// `in_order`: several keys of one hash are compared in insertion order. Otherwise the order depends on their places.
 Value* look_up(Trace& trace, Table& table, Value* key, KeyOf use, bool in_order) {
   key = trace.see(key);
   static PyObject* const hash_name = intern("__hash__");

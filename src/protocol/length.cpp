@@ -1,4 +1,4 @@
-// len(), and conversion to an integer where a position or a size is wanted.
+// len(), and conversion to an integer for positions and sizes.
 #include "base/integer.h"
 #include "protocol/answers.h"
 #include "protocol/number.h"
@@ -30,7 +30,7 @@ Py_ssize_t index(Trace& trace, Value* value) {
   if (!method) raise_about(trace, PyExc_TypeError, "'{}' object cannot be interpreted as an integer", value);
   Value* result = known(trace, answer(trace, Answer::of_index, method));
   Py_ssize_t answered = PyLong_AsSsize_t(result->object);
-  if (answered == -1 && PyErr_Occurred()) {  // each caller has its own exception for it
+  if (answered == -1 && PyErr_Occurred()) {  // callers raise different exceptions
     PyErr_Clear();
     cannot(Reason::ArgumentKind, "an __index__ beyond 64 bits");
   }

@@ -1,4 +1,4 @@
-// Tables of C functions gramme has a model of, and of pure ones that may really be called on constants.
+// The tables of models for C functions, and of pure functions that may be called on constants.
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -17,13 +17,13 @@ namespace gramme::protocol {
 
 namespace {
 
-/// Look-ups by a view, without a copy of the name.
+/// Hash for lookups by string_view without a copy.
 struct NameHash {
   using is_transparent = void;
   size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
 };
 
-/// Empty for text that is no UTF-8.
+/// The text; empty if it is not valid UTF-8.
 std::string_view text_of(PyObject* text) {
   Py_ssize_t size = 0;
   const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size);
@@ -31,7 +31,7 @@ std::string_view text_of(PyObject* text) {
   return utf8 ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
 }
 
-/// One per process, filled at import, read with the GIL held. Keys are held for the life of the process.
+/// Process-wide, filled at import, guarded by the GIL. Keys stay alive for the process's lifetime.
 struct Tables {
   std::unordered_map<PyObject*, Modelled> models;
   std::unordered_set<PyObject*> pure;
@@ -44,8 +44,7 @@ Tables& tables() {
   return all;
 }
 
-/// module.a.b as calls see it: the raw entry for attributes of types (method descriptors, __new__). Null if it does not
-/// exist.
+/// The object module.a.b as it appears in calls: the raw dict entry for attributes of types. Null if it does not exist.
 Owned<> resolve(const char* module, const char* qualified_name) {
   Owned<> object = Owned<>::steal(import_module(module));
   std::string path = qualified_name;
@@ -90,7 +89,7 @@ std::vector<Modelled> all_models() {
 
 Value* Modelled::operator()(Trace& trace, const Args& args) const {
   bool method = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
-  if (method) {  // without a self, or with one of another type, CPython raises
+  if (method) {  // without self, or with one of another type, CPython raises
     PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(callable)->d_type;
     if (!args.positional || !PyType_IsSubtype(type_of(trace.see(args[0])), owner))
       cannot(Reason::ArgumentKind, std::string("a method of ") + owner->tp_name + " called on something else");

@@ -1,4 +1,4 @@
-// Interned names the protocol asks for, made once.
+// Interned names used by the protocol, made once.
 #pragma once
 #include "base/ref.h"
 

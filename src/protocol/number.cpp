@@ -1,3 +1,5 @@
+// Arithmetic in three forms: expressions over symbols, graph nodes with bounds (only where the operator cannot raise),
+// and guards on operands that make it safe.
 #include "protocol/number.h"
 
 #include <cmath>
@@ -36,8 +38,8 @@ bool is_negative(Value* seen) {
 
 // ---- numbers over the symbols of sizes and ints
 
-/// What an operator takes for granted: of what comes out of data it is asserted, and the frame runs plainly if it is
-/// not so.
+/// True if an operator's precondition holds. For data-dependent numbers the graph asserts it, and the frame runs
+/// uncompiled if it fails.
 bool holds(Trace& trace, Expr condition) {
   if (!condition) return false;
   shape::Assumptions& known = trace.shapes.assumptions;
@@ -46,7 +48,7 @@ bool holds(Trace& trace, Expr condition) {
   return true;
 }
 
-/// A power to a constant. What is no natural number makes a float of both.
+/// A power with a constant exponent. If that is no natural number, both operands become floats.
 Expr powered(Trace& trace, Expr base, Expr exponent) {
   using shape::Type;
   if (!is_constant(exponent)) return nullptr;
@@ -57,7 +59,7 @@ Expr powered(Trace& trace, Expr base, Expr exponent) {
   return holds(trace, has_power) ? power(real, up) : nullptr;
 }
 
-/// The operator's value; null if it has no form, or raises.
+/// The operator's result as an expression; null if there is none, or if it raises.
 Expr combined(Trace& trace, int op, Expr left, Expr right) {
   switch (op) {
     case NB_ADD:
@@ -100,20 +102,21 @@ Expr compared(int op, Expr left, Expr right) {
   }
 }
 
-/// What the graph may compute: an operator that cannot raise, whatever the numbers are within their bounds.
+/// The result of an operator that the graph may compute: it cannot raise for any operands within their bounds.
 struct Computed {
   PyTypeObject* type = nullptr;  // null: the numbers must be known
   Interval range;
 };
 
-/// Ints stay within 64 bits: so they can be converted to floats, and be numbers of tensors' operators.
+/// The result if it is safely bounded. Ints must stay within 64 bits, to be convertible to floats and usable in tensor
+/// operators.
 Computed within_bounds(PyTypeObject* type, Interval range) {
   constexpr double kLargestInt = 0x1p62;
   if (type != &PyFloat_Type && !(range.bound() <= kLargestInt)) return {};
   return {type, range};
 }
 
-/// To a natural number, which rounds step by step, or as power() says.
+/// A power: to a natural exponent with rounding at each multiplication, or with the bounds of power().
 Computed powered(PyTypeObject* type, Interval base, Interval exponent, bool natural) {
   if (type == &PyFloat_Type)
     if (const Interval range = power(base, exponent); range.known()) return {type, range};
@@ -121,7 +124,8 @@ Computed powered(PyTypeObject* type, Interval base, Interval exponent, bool natu
   return bound < 0x1p1000 ? within_bounds(type, Interval::around_zero(bound)) : Computed();
 }
 
-/// A divisor that may be zero must be known, and an exponent that may take the result beyond all floats.
+/// The type and bounds of `left op right`; no type if the numbers must be known, because a divisor may be zero or a
+/// power may overflow.
 Computed computed(int op, Value* left, Value* right) {
   PyTypeObject *a = numeric_type(left), *b = numeric_type(right);
   bool floats = a == &PyFloat_Type || b == &PyFloat_Type;
@@ -160,7 +164,7 @@ Computed computed(int op, Value* left, Value* right) {
   }
 }
 
-/// What the operator gives now.
+/// The operator's present result.
 Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Value*> args) {
   std::vector<PyObject*> objects;
   for (Value* value : args) objects.push_back(value->object);
@@ -169,7 +173,7 @@ Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Va
   return result;
 }
 
-/// What a varying float must lie between from now on.
+/// Guards a varying float to lie in an interval, which becomes its bounds.
 Interval guarded(Trace& trace, const Number* number, Interval around) {
   trace.guard(guards::between(number->source, around.low, around.high));
   return around;
@@ -177,8 +181,8 @@ Interval guarded(Trace& trace, const Number* number, Interval around) {
 
 constexpr double kLeast = 1 / source::kNarrow;
 
-/// A varying base between 0 and 1 is guarded to stay about where it is, another one to stay positive where that is
-/// enough.
+/// Guards a varying base of a power: one between 0 and 1 to stay near its value, others to stay positive if that
+/// suffices.
 void guard_base(Trace& trace, Value* left, Value* right) {
   auto* base = as<Number>(left);
   const bool varies = base && base->type == &PyFloat_Type && !base->expr && base->source;
@@ -192,14 +196,14 @@ void guard_base(Trace& trace, Value* left, Value* right) {
     base->range = guarded(trace, base, positive);
 }
 
-/// For a factor that decays, a base between 0 and 1: a varying int as its exponent is guarded not to be negative,
-/// and to be positive where it is, since optimizers divide by what is missing to 1.
+/// Guards a varying int exponent of a base between 0 and 1 (a decaying factor) to be non-negative, and to be positive
+/// if it is: optimizers divide by 1 minus the power.
 void guard_exponent(Trace& trace, Value* left, Value* right) {
   auto* exponent = as<Number>(right);
   const Interval base = range_of(left);
   const bool decays = base.known() && 0 < base.low && base.high <= 1;
   if (!trace.contract.counts() || !decays || !exponent || !exponent->expr || exponent->range.low >= 1) return;
-  if (exponent->type == &PyFloat_Type) {  // of a count of steps that became a float
+  if (exponent->type == &PyFloat_Type) {  // a step count converted to float
     const Expr positive = at_least(exponent->expr, shape::float_constant(1));
     if (positive && trace.shapes.assumptions.decide(positive) == true) exponent->range.low = 1;
     return;
@@ -212,7 +216,7 @@ void guard_exponent(Trace& trace, Value* left, Value* right) {
   if (trace.decide(at_least(exponent->expr, shape::constant(least)))) exponent->range.low = static_cast<double>(least);
 }
 
-/// A varying divisor is guarded to keep its sign, and not to come near zero.
+/// Guards a varying divisor to keep its sign and stay away from zero.
 void guard_divisor(Trace& trace, Value* right) {
   auto* divisor = as<Number>(right);
   if (!trace.contract.counts() || !divisor || divisor->type != &PyFloat_Type) return;
@@ -224,7 +228,7 @@ void guard_divisor(Trace& trace, Value* right) {
   divisor->range = guarded(trace, divisor, around);
 }
 
-/// A call of a function of numbers in the graph.
+/// A graph node that calls a function of numbers.
 Number* emit_number(Trace& trace, PyObject* function, std::initializer_list<Value*> args, const Computed& computed) {
   return trace.scope().emit_number(function, args, computed.type, computed.range,
                                    example(function, computed.type, args));
@@ -306,7 +310,7 @@ Value* number_binary(Trace& trace, int op, Value* left, Value* right) {
 
 Value* number_compare(Trace& trace, int op, Value* left, Value* right) {
   if (!is_numeric(left) || !is_numeric(right)) {
-    // Only numbers equal numbers; classes of the program were asked before.
+    // Only numbers equal numbers; methods of the program's classes were tried before.
     bool equality = op == Py_EQ || op == Py_NE;
     if (equality && !is_constant_of(left, &PyComplex_Type) && !is_constant_of(right, &PyComplex_Type))
       return trace.boolean(op == Py_NE);

@@ -1,4 +1,4 @@
-// Python numbers known only when the graph runs: arithmetic on them becomes graph nodes whose results are such numbers.
+// Python numbers known only when the graph runs: arithmetic on them makes expressions or graph nodes.
 #pragma once
 #include <optional>
 
@@ -6,37 +6,35 @@
 
 namespace gramme::protocol {
 
-/// The number as a constant (borrowed): it and the numbers it was computed from are specialised. Ends the segment for
-/// the given reason when it depends on the data of tensors.
+/// The number as a constant (borrowed), after specialising it and the numbers it was computed from. Ends the segment
+/// for the given reason if it depends on tensor data.
 PyObject* known_number(Trace& trace, value::Number* number, Reason reason);
 /// The number's constant, or the value itself if it is no Number.
 Value* known(Trace& trace, Value* seen, Reason reason = Reason::DataDependentValue);
 
-/// The truth of a number over symbols of sizes and ints, decided and guarded; none for others.
+/// The truth of a number that is an expression over symbols, decided and guarded; nullopt for others.
 std::optional<bool> truth_of_expression(Trace& trace, value::Number* number);
 
-/// The truth of a comparison, from the intervals of its numbers; where one is computed of a tensor's content, that is
-/// guarded.
+/// The truth of a comparison if the intervals of its numbers decide it; guards tensor contents that they depend on.
 std::optional<bool> truth_by_ranges(Trace& trace, value::Number* number);
-/// What a number lies between, also one that is known.
+/// The interval of a number, known or not.
 meta::Interval range_of(Value* seen);
-/// The comparison that the Number stands for.
+/// Records the comparison whose result the Number is.
 void note_comparison(Trace& trace, const value::Number* number, int op, Value* left, Value* right);
 
-/// The operand as an expression over the symbols of sizes and ints; null if it is none.
+/// The operand as an expression over symbols; null if it has none.
 shape::Expr expression_of(Value* seen);
-/// What the program computes by the function, which is an expression; null if that has no form or no value now.
+/// The Number for an expression that the program computes by `function`; null if it has no form or no present value.
 Value* number_by(Trace& trace, shape::Expr e, PyObject* function, Value* left, Value* right = nullptr);
 
-/// max() or min() of floats of which only a run of the graph tells one; null of others.
+/// max() or min() of floats of which one is known only in the graph; null for others.
 Value* number_extreme(Trace& trace, int op, PyObject* function, Value* left, Value* right);
 
-/// math.pow(), math.sqrt(): in the graph, of floats of which only a run of it tells one, where they cannot raise; null
-/// elsewhere.
+/// math.pow() and math.sqrt() in the graph, for floats known only there, if they cannot raise; null otherwise.
 Value* number_power(Trace& trace, PyObject* function, Value* base, Value* exponent);
 Value* number_root(Trace& trace, PyObject* function, Value* operand);
 
-/// For operands of which at least one is a Number and none a tensor.
+/// For operands among which is a Number and no tensor.
 Value* number_binary(Trace& trace, int op, Value* left, Value* right);
 Value* number_compare(Trace& trace, int op, Value* left, Value* right);
 Value* number_unary(Trace& trace, Unary op, value::Number* operand);

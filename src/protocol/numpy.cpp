@@ -1,3 +1,4 @@
+// Runs NumPy's own functions on scalars in the capture, under errstate(all="raise") to detect warnings.
 #include "protocol/numpy.h"
 
 #include "aten/classes.h"
@@ -14,7 +15,7 @@ using namespace value;
 
 namespace {
 
-/// `with numpy.errstate(all="raise")`, as long as it lives: division by zero, overflow and their like are exceptions.
+/// Scope of `numpy.errstate(all="raise")`: division by zero, overflow and the like raise.
 class Strict {
  public:
   Strict() {
@@ -36,7 +37,7 @@ class Strict {
 
 ArrayCall calls_of_arrays = nullptr;
 
-/// True if it is NumPy's, by its type or by the class that has it.
+/// True for NumPy's callables, by their type or their defining class.
 bool is_of_numpy(PyObject* callable) {
   static PyObject* const name = intern("__name__");
   static PyObject* const numpy = intern("numpy");

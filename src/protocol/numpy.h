@@ -1,5 +1,5 @@
-// Scalars of NumPy: Objects with nothing but the real one. NumPy itself computes with them in the capture, as it would
-// in the program, so bits are NumPy's; beside a tensor they are the Python number that PyTorch takes them for.
+// NumPy scalars: Objects that consist of the real scalar only. In the capture NumPy itself computes with them, so bits
+// are NumPy's. Beside a tensor they count as the Python number that PyTorch converts them to.
 #pragma once
 #include <functional>
 
@@ -8,23 +8,23 @@
 namespace gramme::protocol {
 
 bool is_numpy_scalar(Value* seen);
-/// numpy.ufunc.reduce and its like.
+/// True for method descriptors of ufuncs such as numpy.ufunc.reduce.
 bool is_method_of_ufunc(PyObject* descriptor);
 
-/// Calls a function that is pure but for NumPy's warnings: where one would be given, the segment ends, since the
-/// program gives it at each call. `apply` answers a new reference or null with an exception.
+/// Calls a function that is pure except for NumPy's warnings. Ends the segment if it would warn, since the program
+/// warns at each call. `apply` returns a new reference, or null with an exception.
 Value* computed_by_numpy(Trace& trace, const std::function<PyObject*()>& apply);
 
-/// What an operator or comparison gives of which an operand, both seen, is a scalar of NumPy. Null if the other one is
-/// an array or a tensor: then the scalar was replaced by a number. Ends the segment for other operands than numbers.
+/// The result of an operator or comparison with a NumPy scalar; both operands are seen. Null if the other one is an
+/// array or tensor, after replacing the scalar by a Python number. Ends the segment for operands that are no numbers.
 using NumpyOperator = PyObject* (*)(int op, PyObject* left, PyObject* right);
 Value* numpy_operator(Trace& trace, NumpyOperator apply, int op, Value*& left, Value*& right);
 
-/// What a call of NumPy's function, method, descriptor or class becomes, given by the builtins room; null if it has
-/// nothing to do with arrays.
+/// Models a call of a NumPy function, method, descriptor or class that involves arrays; null for others. Set by the
+/// builtins room.
 using ArrayCall = Value* (*)(Trace& trace, PyObject* callable, const Args& args);
 void set_array_call(ArrayCall call);
-/// The same of any callable.
+/// The same for any callable.
 Value* array_call(Trace& trace, PyObject* callable, const Args& args);
 
 }  // namespace gramme::protocol

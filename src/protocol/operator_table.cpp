@@ -1,3 +1,4 @@
+// Builds both tables once, from the operator module.
 #include "protocol/operator_table.h"
 
 #include <string>

@@ -1,5 +1,4 @@
-// CPython's operators by number: names of the special methods, and the functions of the operator module that stand for
-// them in a graph.
+// CPython's operators by number: special method names, and the functions of the operator module that graphs call.
 #pragma once
 #include <Python.h>
 #include <opcode.h>

@@ -1,4 +1,4 @@
-// Unary and binary operators: constants are folded, tensors go to the graph, classes of the program are asked.
+// Unary and binary operators: constants are folded, tensors make graph nodes, the program's classes are called.
 
 #include "base/integer.h"
 #include "base/once.h"
@@ -29,7 +29,7 @@ size_t weight(PyObject* object) {
   return 1;
 }
 
-/// Work that would be done twice, or never end: left to the program.
+/// True if folding would take too long: the work would be done twice, so it is left to the program.
 bool too_large(int op, PyObject* left, PyObject* right) {
   constexpr size_t kLimit = 1'000'000;
   auto factor = [](PyObject* object) {
@@ -63,14 +63,14 @@ Value* fold_binary(Trace& trace, int op, PyObject* left, PyObject* right) {
 
 // ---- tensors
 
-/// The method that torch function modes see, where the operator is just that.
+/// Calls the operator as the method that torch function modes intercept.
 Value* seen_by_modes(Trace& trace, int op, Value* left, Value* right) {
   const char* name = op == NB_ADD ? "add" : op == NB_SUBTRACT ? "sub" : op == NB_MULTIPLY ? "mul" : nullptr;
   if (!name || left->kind != Kind::Tensor) cannot(Reason::CallUnknown, "an operator that a torch function mode sees");
   return call(trace, trace.pinned(trace.type_lookup(type_of(left), intern(name))), {left, right});
 }
 
-/// Where a class is asked the operator is a call of the operands' methods.
+/// The operator as calls of the operands' methods, for tensors whose class is asked.
 Value* by_methods(Trace& trace, int op, Value* left, Value* right) {
   const Operator& row = operator_row(op);
   PyTypeObject *a = type_of(left), *b = type_of(right);
@@ -104,7 +104,7 @@ bool overrides_torch_functions(Trace& trace, Value* seen) {
 
 // ---- classes of the program
 
-/// A subclass that overrides the reflected method comes first.
+/// True if the right operand's class is a subclass that overrides the reflected method, which then comes first.
 bool reflected_first(Trace& trace, Value* left, Value* right, PyObject* reflected) {
   PyTypeObject *a = type_of(left), *b = type_of(right);
   return a != b && trace.is_subtype(b, a) && trace.type_lookup(a, reflected) != trace.type_lookup(b, reflected);
@@ -115,7 +115,7 @@ bool is_frozen(Value* seen) {
   return set && set->frozen;
 }
 
-/// True if the method of the left operand's own type, in C, takes what the right operand holds. Then it is not asked.
+/// True if the C method of the left operand's type accepts the right one's builtin part, so that no class is asked.
 bool converts(int op, Value* left, Value* part) {
   if (left->kind == Kind::Set && part->kind == Kind::Set) return true;
   if (left->kind == Kind::Dict && part->kind == Kind::Dict) return plain_operator(op) == NB_OR;
@@ -127,7 +127,7 @@ bool converts(int op, Value* left, Value* part) {
   return takes;
 }
 
-/// What the classes' own methods answer; null if none has one or all return NotImplemented.
+/// The result of the classes' own methods; null if there is none, or all return NotImplemented.
 Value* user_binary(Trace& trace, int op, Value* left, Value* right) {
   const Operator& row = operator_row(op);
   if (is_in_place(op))
@@ -152,7 +152,7 @@ Value* user_binary(Trace& trace, int op, Value* left, Value* right) {
 
 bool is_text(Value* seen) { return is_constant_of(seen, &PyUnicode_Type) || is_constant_of(seen, &PyBytes_Type); }
 
-/// Operands without methods of their own. Null if they do not go together.
+/// Operators on operands without their own methods; null if they do not support it.
 Value* builtin_binary(Trace& trace, int op, Operands operands) {
   Value *&left = operands.left, *&right = operands.right;
   if (left->kind == Kind::Constant && right->kind == Kind::Constant)
@@ -171,7 +171,7 @@ Value* builtin_binary(Trace& trace, int op, Operands operands) {
   return combine(trace, op, operands);
 }
 
-/// An operator that all numbers in C have, or all sets.
+/// True for an operator that all C numbers have, or all sets.
 bool is_common(int op, Value* right) {
   switch (plain_operator(op)) {
     case NB_ADD:
@@ -205,7 +205,7 @@ Value* binary(Trace& trace, int op, Value* left, Value* right) {
     return fold_binary(trace, op, left->object, right->object);
   if (is_numpy_scalar(left) || is_numpy_scalar(right))
     if (Value* result = numpy_operator(trace, &cpython::binary_operation, op, left, right)) return result;
-  // A container has changed by the time it asks its operand for the next item.
+  // The container is already changed when it asks its operand for the next item.
   if (is_in_place(op) && left->kind != Kind::Object) trace.enter_opaque();
   bool formats = plain_operator(op) == NB_REMAINDER && is_text(left);
   bool in_place =
@@ -213,7 +213,7 @@ Value* binary(Trace& trace, int op, Value* left, Value* right) {
   for (Value* operand : {left, right})
     if (auto* held = payload_of(operand); held && held->kind == Kind::Deque)
       cannot(Reason::ArgumentKind, "an operator of a deque's subclass");
-  if (op == NB_INPLACE_OR && left->kind == Kind::Dict && has_own_class(right)) {  // dict's method comes first
+  if (op == NB_INPLACE_OR && left->kind == Kind::Dict && has_own_class(right)) {  // dict's own method comes first
     static PyObject* const update = intern("update");
     call_method(trace, left, update, {right});
     return left;

@@ -1,5 +1,4 @@
-// Arguments that are no constants are turned into text first, where their directive is %s or %r; the rest is Python's
-// own work.
+// `text % arguments`: arguments of %s and %r that are no constants are converted to text first, then Python formats.
 #include "protocol/percent.h"
 
 #include "protocol/number.h"
@@ -11,7 +10,7 @@ using namespace value;
 
 namespace {
 
-/// The conversions of a format without mapping keys and stars, and the same format with %r spelled %s where asked.
+/// The conversions of a format that has no mapping keys or stars, and the format with chosen %r replaced by %s.
 struct Format {
   std::string text;
   std::vector<size_t> at;  // positions of the conversion letters

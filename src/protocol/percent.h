@@ -4,7 +4,7 @@
 
 namespace gramme::protocol {
 
-/// `format` is a str or bytes constant. Both must be seen.
+/// `format` is a str or bytes constant; both operands must be seen.
 Value* percent(Trace& trace, Value* format, Value* arguments);
 
 }  // namespace gramme::protocol

@@ -1,4 +1,4 @@
-// The program's own exceptions, raised symbolically.
+// Raising the program's exceptions symbolically, and matching them in except clauses.
 #include <algorithm>
 #include <vector>
 
@@ -33,7 +33,7 @@ void raise_current(Trace& trace) { trace.raise_current(); }
 
 namespace {
 
-/// A class of exceptions, or TypeError.
+/// The exception class of an except clause; raises TypeError for other values.
 PyTypeObject* caught_class(Trace& trace, Value* classinfo) {
   auto* cls = trace.see_as<Class>(classinfo);
   if (!cls || !PyType_IsSubtype(cls->type(), reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
@@ -44,7 +44,7 @@ PyTypeObject* caught_class(Trace& trace, Value* classinfo) {
 }  // namespace
 
 bool matches(Trace& trace, Value* exception, Value* classinfo) {
-  std::vector<PyTypeObject*> classes;  // each is looked at before any is compared
+  std::vector<PyTypeObject*> classes;  // all are checked before any is compared
   if (auto* several = trace.see_as<Tuple>(classinfo)) {
     for (Value* one : several->items) classes.push_back(caught_class(trace, one));
   } else {

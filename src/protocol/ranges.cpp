@@ -1,8 +1,7 @@
-// Comparisons of numbers that are known only when the graph runs, decided by their bounds.
+// Decides comparisons of numbers that only the graph knows, by their bounds.
 //
-// Where the numbers are computed of one whole number, in a tensor or an int of an optimizer's (its step), the decision
-// holds for all whole numbers from the one of now up and down for which it can be shown, and it is guarded to be one of
-// them.
+// If the numbers depend on one whole number (an optimizer's step, in a tensor or an int), the decision is extended to
+// all neighbouring whole numbers for which it can be shown. The number is guarded to be one of them.
 #include <cmath>
 #include <unordered_map>
 
@@ -42,7 +41,7 @@ std::optional<bool> equal(Interval a, Interval b) {
 
 std::optional<bool> opposite(std::optional<bool> truth) { return truth ? std::optional(!*truth) : std::nullopt; }
 
-/// True if the bounds are those of the number itself. Floats have them exactly, ints up to 53 bits.
+/// True if the bounds describe the number exactly: for floats, and for ints up to 53 bits.
 bool is_exact(Value* value, Interval range) {
   constexpr double kExact = 0x1p53;
   auto* number = as<Number>(value);
@@ -50,7 +49,7 @@ bool is_exact(Value* value, Interval range) {
   return is_float ? range.known() : range.bound() < kExact;
 }
 
-/// None if they do not tell.
+/// The comparison of two intervals; nullopt if they do not decide it.
 std::optional<bool> compared(const Compared& asked, Interval a, Interval b) {
   if (!is_exact(asked.left, a) || !is_exact(asked.right, b)) return std::nullopt;
   switch (asked.op) {
@@ -69,7 +68,7 @@ std::optional<bool> compared(const Compared& asked, Interval a, Interval b) {
   }
 }
 
-/// The one whole number that others are computed of: what an input holds, or an int that varies.
+/// The whole number that others are computed from: an input's content, or a varying int.
 struct Origin {
   const trace::Contents::Content* content = nullptr;
   const graph::Node* symbol = nullptr;
@@ -83,7 +82,7 @@ struct Origin {
   }
 };
 
-/// What numbers of the graph lie between if the origin lies within a range at the start.
+/// Evaluates the intervals of graph numbers, given the origin's range at the start.
 class Evaluation {
  public:
   Evaluation(const trace::Contents& contents, const Origin& origin, Interval at_start)
@@ -159,7 +158,7 @@ Origin origin_of(const trace::Contents& contents, const Compared& asked) {
   return found;
 }
 
-/// The decision for what the origin is now, and how far around it holds.
+/// The decision for the origin's present value, and how far around it that holds.
 class Decision {
  public:
   Decision(const trace::Contents& contents, const Origin& origin, double now, Interval most, const Compared& asked)
@@ -175,7 +174,7 @@ class Decision {
     return compared(asked_, evaluation.of(asked_.left), evaluation.of(asked_.right));
   }
 
-  /// So many numbers further in a direction it is known to hold.
+  /// How many numbers further in a direction the decision is shown to hold.
   double reach(int direction, double most) {
     constexpr int kSteps = 2000;
     double known = 0, step = 1;
@@ -197,7 +196,7 @@ class Decision {
   std::optional<bool> taken_;
 };
 
-/// By what an input holds at the start.
+/// Decides by an input's content at the start.
 std::optional<bool> decided_by_content(Trace& trace, const Origin& origin, const Compared& asked) {
   const trace::Contents::Content& content = *origin.content;
   if (!content.start || !content.whole) return std::nullopt;
@@ -208,7 +207,7 @@ std::optional<bool> decided_by_content(Trace& trace, const Origin& origin, const
   return truth;
 }
 
-/// By an int, which is positive.
+/// Decides by a positive int.
 std::optional<bool> decided_by_int(Trace& trace, const Origin& origin, const Compared& asked) {
   constexpr double kMostSteps = 0x1p23;
   const shape::Expr symbol = origin.symbol->symbol;
@@ -225,7 +224,7 @@ std::optional<bool> decided_by_int(Trace& trace, const Origin& origin, const Com
   return holds ? truth : std::nullopt;
 }
 
-/// A number that was compared with a constant is no further than that.
+/// Narrows a number's interval by a comparison with a constant.
 void refine(Value* value, int op, Value* other) {
   auto* number = as<Number>(value);
   const Interval limit = range_of(other);
@@ -234,7 +233,7 @@ void refine(Value* value, int op, Value* other) {
   if (op == Py_LT || op == Py_LE || op == Py_EQ) number->range.high = std::min(number->range.high, limit.high);
 }
 
-/// A float of an input that is compared with a constant is guarded to stay on its side of it, or to be it.
+/// Guards an input float that is compared with a constant to stay on its side of it, or to equal it.
 bool keep_side(Trace& trace, Value* value, Value* other) {
   constexpr double kExact = 0x1p53;
   auto* number = as<Number>(value);
@@ -272,7 +271,7 @@ std::optional<bool> truth_by_ranges(Trace& trace, Number* number) {
   if (!truth) {
     Origin origin = origin_of(trace.scope().contents(), asked);
     if (origin.several || (!origin.content && !origin.symbol)) return std::nullopt;
-    if (origin.content) origin.symbol = nullptr;  // of which the bounds are enough
+    if (origin.content) origin.symbol = nullptr;  // its bounds suffice
     truth = origin.content ? decided_by_content(trace, origin, asked) : decided_by_int(trace, origin, asked);
     if (!truth) return std::nullopt;
   }

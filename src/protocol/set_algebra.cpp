@@ -1,3 +1,4 @@
+// Combines the members' tables, and applies the same method to real sets with the same history to get the places.
 #include "protocol/set_algebra.h"
 
 #include "protocol/keys.h"
@@ -64,7 +65,7 @@ const char* method_name(SetOperation operation, bool in_place) {
   return kNames[static_cast<int>(operation)][in_place];
 }
 
-/// What a method of a real set returns, or the set itself where it changes it.
+/// Calls a method of a real set; returns its result, or the set if the method works in place.
 Owned<> call_method(Owned<> set, const char* name, const std::vector<Keys>& others) {
   Owned<> method = take(PyObject_GetAttrString(set.get(), name));
   std::vector<PyObject*> args;
@@ -89,7 +90,7 @@ Owned<> apply_operator(int op, PyObject* left, PyObject* right) {
   GRAMME_BUG("no operator of sets");
 }
 
-/// A real view on a dict with these keys, or with these pairs as items.
+/// A real view of a dict with these keys or items.
 Owned<> real_view(Trace& trace, View::Which which, Table& entries) {
   Owned<> dict;
   if (which == View::Keys) {
@@ -102,7 +103,7 @@ Owned<> real_view(Trace& trace, View::Which which, Table& entries) {
   return take(PyObject_CallMethod(dict.get(), which == View::Keys ? "keys" : "items", nullptr));
 }
 
-/// The members of a set's subclass are taken directly, whatever its __iter__ says.
+/// The Set in an instance of a set subclass; CPython reads its members directly, past __iter__.
 Value* set_part(Value* seen) {
   Value* held = payload_of(seen);
   return held && held->kind == Kind::Set ? held : seen;
@@ -134,7 +135,8 @@ Keys operand_of(Trace& trace, Value* seen) {
   return keys;
 }
 
-/// From other iterables than sets and dicts CPython takes item by item, so what failed in between leaves its trace.
+/// Adds item by item from iterables other than sets and dicts, as CPython does, so a failure leaves earlier items
+/// added.
 void update_set(Trace& trace, Set* set, Value* iterable) {
   iterable = set_part(trace.see(iterable));
   auto* dict = as<Dict>(iterable);

@@ -1,18 +1,18 @@
-// Operators and methods of sets: the members are combined symbolically, their places by the same call on real sets.
+// Operators and methods of sets. Members are combined symbolically; their places come from the same call on real sets.
 #pragma once
 #include "protocol/protocol.h"
 #include "trace/sets.h"
 
 namespace gramme::protocol {
 
-/// The keys of any iterable, each once, in order; and a real object to give to the methods of a real set in its place,
-/// null if that is not known.
+/// The distinct keys of an iterable, in order, and a real object equal to it for methods of real sets (null if
+/// unknown).
 struct Keys {
   value::Table entries;
   Owned<> real;
 };
 Keys keys_of(Trace& trace, Value* iterable);
-/// The same of a set or a keys or items view, as the operators take them.
+/// The same for a set, keys view or items view, as operators accept them.
 Keys operand_of(Trace& trace, Value* seen);
 
 enum class SetOperation : uint8_t { Union, Intersection, Difference, SymmetricDifference };

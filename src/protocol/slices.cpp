@@ -1,3 +1,4 @@
+// Reading, assigning and deleting slices of lists and tuples.
 #include "protocol/slices.h"
 
 #include "cpython/features.h"
@@ -27,7 +28,7 @@ std::vector<Value*> picked(const std::vector<Value*>& items, const Span& span) {
   return result;
 }
 
-/// What may be assigned to a slice; `text` is the TypeError's.
+/// The items to assign to a slice; `text` is the TypeError's.
 std::vector<Value*> assignable(Trace& trace, Value* value, const char* text) {
   value = trace.see(value);
   static PyObject* const iter_name = intern("__iter__");
@@ -42,11 +43,11 @@ std::vector<Value*> assignable(Trace& trace, Value* value, const char* text) {
   Value* iterator = nullptr;
   try {
     iterator = get_iterator(trace, value);
-  } catch (const UserError& error) {  // PySequence_Fast has its own words for a TypeError of the program's, too
+  } catch (const UserError& error) {  // PySequence_Fast replaces the message of any TypeError
     if (!matches(trace, error.exception, trace.pinned(PyExc_TypeError))) throw;
     raise(trace, PyExc_TypeError, text);
   }
-  return items_of(trace, iterator);  // which is what is asked for its length, not the iterable
+  return items_of(trace, iterator);  // CPython asks the iterator, not the iterable, for a length
 }
 
 constexpr const char* kNotIterable = "must assign iterable to extended slice";
@@ -111,7 +112,7 @@ void delete_slice(Trace& trace, List* list, Slice* slice) {
   std::vector<Value*> rest;
   for (size_t i = 0; i < gone.size(); ++i)
     if (!gone[i]) rest.push_back(list->items()[i]);
-  list->items().assign(rest.begin(), rest.end());  // its capacity stays: see list.sort
+  list->items().assign(rest.begin(), rest.end());  // keeps its capacity: see list.sort
 }
 
 }  // namespace gramme::protocol

@@ -1,13 +1,13 @@
-// Slices of sequences held by the capture. Not for other rooms.
+// Slices of sequences that the capture holds. For this room only.
 #pragma once
 #include "protocol/protocol.h"
 
 namespace gramme::protocol {
 
-/// The slice as a real object; TypeError for bounds that are no indices.
+/// The slice as a real object; raises TypeError for bounds without __index__.
 Owned<> real_slice(Trace& trace, value::Slice* slice);
 
-/// The positions a slice selects from a sequence of a length.
+/// The positions that a slice selects from a sequence of a given length.
 struct Span {
   Py_ssize_t start, stop, step, count;
   Py_ssize_t at(Py_ssize_t i) const { return start + i * step; }

@@ -1,3 +1,5 @@
+// Finds whether a special method is the program's or that of a builtin base, and which builtin part an operand
+// contributes.
 #include "protocol/special.h"
 
 #include <algorithm>
@@ -97,7 +99,7 @@ bool has_index(Trace& trace, Value* seen) {
 
 namespace {
 
-/// The type in C that an instance of a subclass is a number, text or set to operators.
+/// The builtin type as which operators treat an instance of its subclass (number, text or set).
 PyTypeObject* builtin_base(PyTypeObject* type) {
   for (PyTypeObject* base :
        {&PyLong_Type, &PyFloat_Type, &PyComplex_Type, &PyUnicode_Type, &PyBytes_Type, &PySet_Type, &PyFrozenSet_Type})
@@ -105,7 +107,7 @@ PyTypeObject* builtin_base(PyTypeObject* type) {
   return nullptr;
 }
 
-/// int, float, complex: each takes those before it. 0: no number.
+/// The rank of int, float, complex: each accepts the lower ones. 0: no number.
 int number_rank(PyTypeObject* type) {
   if (type == &PyLong_Type) return 1;
   return type == &PyFloat_Type ? 2 : type == &PyComplex_Type ? 3 : 0;
@@ -166,7 +168,7 @@ bool holds_code(Trace& trace, Dict* dict) {
 }
 bool holds_code(Trace&, Value*) { return false; }
 
-/// True if asking a real object equal to the value would run the program's code.
+/// True if a real object equal to the value could run the program's code.
 bool runs_code(Trace& trace, Value* value) {
   Trace::Deeper deeper(trace);
   value = trace.see(value);

@@ -1,4 +1,4 @@
-// One function for each sort of iterator; iterate.h says what they find in the iterator's fields.
+// Advances iterators: one function for each sort. iterate.h describes the fields they use.
 #include "protocol/steps.h"
 
 #include <opcode.h>
@@ -21,7 +21,7 @@ const std::vector<Value*>* items_field(Value* seen) {
   return nullptr;
 }
 
-/// The item of an Object through its __getitem__; null at its IndexError or StopIteration.
+/// An Object's item by its __getitem__; null at IndexError or StopIteration.
 Value* protocol_item(Trace& trace, Value* object, Py_ssize_t at) {
   try {
     return get_item(trace, object, trace.integer(at));
@@ -44,7 +44,7 @@ Value* item_at(Trace& trace, Value* sequence, Py_ssize_t at) {
 void check_deque(Trace& trace, Iterator* iterator) {
   auto* deque = as<Deque>(iterator->parts[0]);
   if (!deque || (deque->items.size() == iterator->expected && deque->moves == iterator->moves)) return;
-  if (deque->items.size() == iterator->expected)  // extend([]) is none that it notices, rotate(1) is
+  if (deque->items.size() == iterator->expected)  // rotate(1) counts as a change, extend([]) does not
     cannot(Reason::MutationUnsupported, "a deque that may have changed while it is iterated");
   iterator->done = true;
   raise(trace, PyExc_RuntimeError, "deque mutated during iteration");
@@ -107,7 +107,7 @@ Value* next_of_map(Trace& trace, Iterator* iterator) {
   std::vector<Value*> args;
   for (size_t i = 1; i < iterator->parts.size(); ++i) {
     Value* item = next(trace, iterator->parts[i]);
-    if (!item) return nullptr;  // not the end for good: map asks again
+    if (!item) return nullptr;  // not final: map asks again
     args.push_back(item);
   }
   return call(trace, iterator->parts[0], Args{args.data(), args.size(), nullptr, 0});
@@ -162,7 +162,7 @@ Value* next_of_count(Trace& trace, Iterator* iterator) {
   return result;
 }
 
-/// `expected` is 1 once the source is used up; `index` then runs over what was saved.
+/// `expected` is 1 once the source is exhausted; `index` then runs over the saved items.
 Value* next_of_cycle(Trace& trace, Iterator* iterator) {
   auto& parts = iterator->parts;
   if (iterator->expected == 0) {
@@ -179,7 +179,7 @@ Value* next_of_cycle(Trace& trace, Iterator* iterator) {
   return item;
 }
 
-/// `expected` counts what was taken from the source.
+/// `expected` counts the items taken from the source.
 Value* next_of_islice(Trace& trace, Iterator* iterator) {
   Value* source = iterator->parts[0];
   while (static_cast<Py_ssize_t>(iterator->expected) < iterator->index) {
@@ -220,7 +220,7 @@ Value* next_of_takewhile(Trace& trace, Iterator* iterator) {
   return truth(trace, call(trace, iterator->parts[0], {item})) ? item : end(iterator);
 }
 
-/// `index` is 1 once an item failed.
+/// `index` is 1 once an item failed the predicate.
 Value* next_of_dropwhile(Trace& trace, Iterator* iterator) {
   while (Value* item = next(trace, iterator->parts[1])) {
     if (iterator->index == 1) return item;

@@ -1,4 +1,4 @@
-// Typing forms are immutable and made by code without effects: they are subscripted for real.
+// Typing forms are immutable and made without effects, so they are subscripted for real.
 #include "protocol/subscript.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool is_typing_form(PyObject* object) {
   return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && is_text(_PyType_Lookup(type, module_name), "typing");
 }
 
-/// A key made of types, typing forms and constants as a real object, else null. Typing forms are guarded by identity.
+/// The real object of a key made of types, typing forms and constants; else null. Typing forms are guarded by identity.
 Owned<> typing_key(Trace& trace, Value* key) {
   key = trace.see(key);
   if (key->kind == Kind::Class || key->kind == Kind::Constant) return share(key->object);
@@ -52,13 +52,13 @@ bool holds_typing_forms(PyObject* object) {
   return false;
 }
 
-/// What typing keeps, in a cache or in a form, is one object whenever it is asked for.
+/// The value of a form from typing's cache, which is the same object at each request.
 Value* adopt_form(Trace& trace, PyObject* result) {
   if (!result || Py_REFCNT(result) == 1 || !holds_typing_forms(result)) return folded(trace, result);
   return trace.pinned(trace.keep(Owned<>::steal(result)));
 }
 
-/// What a form was made of is the same object each time.
+/// A part of a form, which is the same object each time.
 Value* part_of_form(Trace& trace, PyObject* form, PyObject* name) {
   Owned<> part = Owned<>::steal(PyObject_GetAttr(form, name));
   if (!part) raise_current(trace);
@@ -71,7 +71,7 @@ Value* subscript(Trace& trace, PyObject* object, Value* key) {
   return adopt_form(trace, PyObject_GetItem(object, real.get()));
 }
 
-/// True for C code, and typing.Generic's.
+/// True for a __class_getitem__ in C, and one that the module typing defines.
 bool is_effect_free(PyObject* class_getitem) {
   if (Py_TYPE(class_getitem) == &PyClassMethodDescr_Type) return true;
   if (Py_TYPE(class_getitem) != &PyClassMethod_Type) return false;

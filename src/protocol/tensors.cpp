@@ -1,3 +1,5 @@
+// Compares what lookups find on tensor classes with PyTorch's originals, which are noted at import, and guards that
+// they stay.
 #include "protocol/tensors.h"
 
 #include <string_view>
@@ -18,7 +20,7 @@ using namespace value;
 
 namespace {
 
-/// What PyTorch itself says about tensors; held for good.
+/// PyTorch's original attributes of tensor classes, kept for the life of the process.
 struct Torch {
   PyTypeObject* tensor;
   PyObject *inherited, *disabled;                    // __torch_function__ as found on a class
@@ -104,7 +106,7 @@ bool is_hidden(Trace& trace, Tensor* tensor, PyObject* name) {
 
 namespace {
 
-/// What was asked last, for classes in which the program has written nothing; filed under the first of the methods.
+/// Cache of the last answer, for classes that the program has not written to; keyed by the first method.
 struct Unreplaced {
   struct Entry {
     PyTypeObject* type = nullptr;
@@ -153,7 +155,7 @@ void refuse_replacement(PyObject* found, PyObject* name) {
     cannot(Reason::CallUnknown, utf8_of(name) + ", which the program replaced");
 }
 
-/// `names` are a module's; those of modules in it are looked at too, a few deep: torch._C._nn.
+/// Guards the wanted name in a module's namespace and, a few levels deep, in its submodules (torch._C._nn).
 void guard_names(Trace& trace, Namespace* names, PyObject* wanted, int depth) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(wanted); ++i) {
     PyObject* name = PyTuple_GET_ITEM(wanted, i);

@@ -37,7 +37,7 @@ PyTypeObject* defining_class(PyObject* raw) {
 
 // ---- containers
 
-/// Values whose repr is being made: a container that holds itself shows as "...".
+/// Scope of one value's repr, so that a container inside itself prints as "...".
 class Active {
  public:
   Active(Trace& trace, Value* container)
@@ -131,7 +131,7 @@ Value* repr_of(Trace& trace, List* list) { return repr_of_items(trace, "[", list
   cannot(Reason::ArgumentKind, "repr() of " + type_name(seen) + ", which shows an address");
 }
 
-/// Its own; what it says by name is guarded.
+/// The repr of a class or function, with its name guarded.
 Value* named_repr(Trace& trace, Value* named) {
   for (PyObject* name : {intern("__module__"), intern("__qualname__")}) find_attribute(trace, named, name);
   return folded(trace, PyObject_Repr(named->object));
@@ -151,7 +151,7 @@ Value* repr_of(Trace& trace, Builtin* builtin) {
 }
 Value* repr_of(Trace&, Tensor*) { cannot(Reason::DataDependentValue, "a tensor as text: its values are printed"); }
 
-/// As the type of its kind has it, whatever its class says.
+/// The repr by the builtin type of its kind, ignoring the class.
 Value* repr_of_kind(Trace& trace, Value* seen) {
   if (!has(seen->kind, PRINTED)) refuse_address(seen);
   Active active(trace, seen);
@@ -230,7 +230,7 @@ Value* to_str(Trace& trace, Value* object) {
 }
 
 namespace {
-/// What an instance of a builtin's subclass holds. A template that it refuses is refused in the name of the class.
+/// format() of a subclass instance's builtin content. The error for an invalid format names the class.
 Value* formatted_part(Trace& trace, Value* payload, Value* spec) {
   try {
     return format(trace, payload, spec);

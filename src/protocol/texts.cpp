@@ -1,3 +1,4 @@
+// Messages with a variant for each version of CPython.
 #include "protocol/texts.h"
 
 #include "base/text.h"
@@ -15,7 +16,7 @@ constexpr int kTexts = GRAMME_PYTHON_TEXTS;
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
-/// Errors of slots name the module of the class, too.
+/// The class's name as in errors of slots, which include the module.
 std::string name_for_slots(PyTypeObject* type) {
 #if GRAMME_PYTHON_TEXTS >= 13
   return utf8_of(take(PyType_GetFullyQualifiedName(type)).get());

@@ -1,4 +1,4 @@
-// Truth values: what `if`, `not` and `while` test.
+// Truth values, as tested by `if`, `not` and `while`.
 #include "protocol/answers.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
@@ -44,7 +44,7 @@ bool truth(Trace& trace, Value* operand) {
   if (operand->kind == Kind::Tensor)
     cannot(Reason::DataDependentBranch, "an `if`, `while` or bool() on a tensor's value");
   if (operand->kind == Kind::Null) GRAMME_BUG("the truth of a stack slot without a value");
-  bool sized = has(operand->kind, SIZED) && operand->kind != Kind::Namespace;  // globals have at least their builtins
+  bool sized = has(operand->kind, SIZED) && operand->kind != Kind::Namespace;  // globals are never empty
   return !sized || length(trace, operand) != 0;
 }
 

@@ -1,4 +1,4 @@
-// Types of values.
+// type() of values.
 #include "base/imported.h"
 #include "base/once.h"
 #include "protocol/protocol.h"

@@ -1,3 +1,4 @@
+// The replayed function, and the conditions under which a warning's handling is predictable.
 #include "protocol/warned.h"
 
 #include "base/imported.h"
@@ -9,7 +10,7 @@
 namespace gramme::protocol {
 namespace {
 
-/// True if the module's variable is written in the capture.
+/// True if the capture has written one of the module's variables.
 bool is_written(Trace& trace, const char* module, std::initializer_list<const char*> names) {
   PyObject* found = known_module(module);
   auto* seen = found ? trace.see_as<value::Module>(trace.pinned(found)) : nullptr;
@@ -21,7 +22,8 @@ bool is_written(Trace& trace, const char* module, std::initializer_list<const ch
   });
 }
 
-/// -X context_aware_warnings: catch_warnings changes filters of a context, which nobody looks at here.
+/// True under -X context_aware_warnings, where catch_warnings changes context-local filters, which are not examined
+/// here.
 bool filters_are_contexts() {
   PyObject* flags = PySys_GetObject("flags");
   Owned<> flag = flags ? Owned<>::steal(PyObject_GetAttrString(flags, "context_aware_warnings")) : Owned<>();
@@ -29,7 +31,7 @@ bool filters_are_contexts() {
   return flag && PyObject_IsTrue(flag.get()) > 0;
 }
 
-/// warn() as it is at the place: (message, category, file, line, globals).
+/// Issues a warning as warn() would at that place: (message, category, file, line, globals).
 PyObject* issue(PyObject*, PyObject* const* args, Py_ssize_t) {
   static PyObject* const k_registry = intern("__warningregistry__");
   static PyObject* const k_name = intern("__name__");

@@ -1,4 +1,4 @@
-// Warnings that the capture knows beforehand: effects at the line that the program is at.
+// Warnings that a capture can predict: they become effects that are issued for the program's line.
 #pragma once
 #include "trace/inliner.h"
 #include "trace/trace.h"
@@ -7,19 +7,19 @@ namespace gramme::protocol {
 
 using trace::Trace;
 
-/// The filters of warnings as the capture left them changed.
+/// State of the capture: changes of the warning filters.
 struct Filters {
   bool changed = false;
 };
 
-/// True if the program wrote to what decides what becomes of a warning. Then nothing of it is known.
+/// True if the program changed state on which the handling of warnings depends, so that it cannot be predicted.
 bool writes_filters(Trace& trace);
 
-/// Issues it after the graph, once the filters neither raise it nor have a function of the program show it, which is
-/// guarded. False: it must be issued for real.
+/// Issues the warning in replay, guarded by the filters neither raising it nor showing it by the program's code. False:
+/// it must be issued for real.
 bool warn_at(Trace& trace, const trace::CallSite& site, PyObject* text, PyTypeObject* category);
 
-/// What the replay calls for that; borrowed, it lives as long as the process.
+/// The function that replay calls for that; borrowed, it lives as long as the process.
 PyObject* warning_issuer();
 
 }  // namespace gramme::protocol

@@ -1,3 +1,5 @@
+// How arguments become local variables. A signature and a shape of call are matched once; later calls of the shape only
+// copy pointers, and reuse the *args tuple where no one can see that.
 #include "runtime/binding.h"
 
 #include <algorithm>
@@ -43,13 +45,13 @@ bool is_local(const source::Source* source, int slot) {
   return source->kind == source::Kind::Local && source->index == slot;
 }
 
-/// True if it reads the local variable itself, not just looks into it.
+/// True if a guard, effect or result of the segment needs the local variable's object itself, not only what is in it.
 bool reads(const plan::Segment& segment, int slot) {
   const auto& read = segment.guards.description().reads;
   return std::any_of(read.begin(), read.end(), [slot](const source::Source* source) { return is_local(source, slot); });
 }
 
-/// Where it looks into the local variable, a tuple; none if it looks at more than its type, length and items.
+/// The items that the segment reads of a local variable, a tuple. None if it reads more than type, length and items.
 std::optional<std::vector<Py_ssize_t>> items_read(const plan::Segment& segment, int slot) {
   std::vector<Py_ssize_t> items;
   auto follow = [&](const source::Source* source) {
@@ -70,7 +72,8 @@ std::optional<std::vector<Py_ssize_t>> items_read(const plan::Segment& segment, 
   return items;
 }
 
-/// A finalizer might call the function whose arguments are being bound, or reset the table that the binder is in.
+/// Allocates with the collector off: a finalizer might call the function whose arguments are being bound, or reset the
+/// table that holds the binder.
 Owned<> new_tuple(Py_ssize_t size) {
   WithoutCollection no_finalizers;
   return Owned<>::steal(PyTuple_New(size));
@@ -199,7 +202,8 @@ bool Binder::collect_rest(PyObject* const* args, Py_ssize_t count, BoundArgument
   return true;
 }
 
-/// A long tuple that nobody keeps is used again, at the same address: guards bound to it need not look for its items.
+/// Uses the last call's tuple again if nobody kept it. Its address stays, so guards bound to it need not find its items
+/// anew.
 [[gnu::hot]] bool Binder::lend_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound) {
   constexpr Py_ssize_t kLong = 8;
   if (gives_rest_away_ || rest_->lent || count < kLong) return false;
@@ -232,7 +236,7 @@ void Binder::note_reads(const plan::Segment& segment, PyCodeObject* code) {
   if (code->co_flags & CO_VARKEYWORDS && reads(segment, slot)) gives_extra_away_ = true;
 }
 
-/// A segment looks at these items of the *args tuple only; none: at any.
+/// Notes that a segment reads only these items of the *args tuple; nullopt: any of them.
 void Binder::lends_for(const std::optional<std::vector<Py_ssize_t>>& items) {
   lends_all_ = lends_all_ || !items;
   if (items) lent_items_.insert(lent_items_.end(), items->begin(), items->end());

@@ -19,8 +19,8 @@ struct Segment;
 
 namespace gramme::runtime {
 
-/// A tuple that is used for one call after the other. Its items are borrowed, and those of earlier calls where nobody
-/// looks: only guards know it, and the collector never does.
+/// A tuple that successive calls share for *args. Its items are borrowed; items that no guard reads may be left over
+/// from earlier calls. Only guards see this tuple, and the collector does not track it.
 struct LentTuple {
   LentTuple() = default;
   LentTuple(const LentTuple&) = delete;
@@ -31,8 +31,8 @@ struct LentTuple {
   bool lent = false;
 };
 
-/// The arguments in the order of localsplus, null behind them: what a frame holds before its first instruction.
-/// Borrowed from the caller and the function but for the *args tuple and the **kwargs dict.
+/// The arguments in the order of localsplus, then nulls: what a frame holds before its first instruction. All are
+/// borrowed from the caller and the function, except the *args tuple and the **kwargs dict.
 class BoundArguments {
  public:
   explicit BoundArguments(int slots) : slots_(slots), locals_(small_) {
@@ -54,7 +54,7 @@ class BoundArguments {
   PyObject* small_[kSmall];
   std::unique_ptr<PyObject*[]> large_;
   Owned<> rest_, extra_;             // *args, **kwargs
-  std::shared_ptr<LentTuple> lent_;  // of rest_, whose items are borrowed then like everything here
+  std::shared_ptr<LentTuple> lent_;  // owner of rest_, whose items are borrowed then
   PyObject* const* lent_from_ = nullptr;
 };
 
@@ -66,7 +66,7 @@ class Binder {
   /// garbage collector is off where it allocates.
   bool bind(PyFunctionObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
             BoundArguments& bound);
-  /// What a segment of the code reads of *args and **kwargs decides how they are made from now on.
+  /// Adapts how *args and **kwargs are made to what a new segment of the code reads of them.
   void note_reads(const plan::Segment& segment, PyCodeObject* code);
 
  private:
@@ -90,10 +90,10 @@ class Binder {
   void lends_for(const std::optional<std::vector<Py_ssize_t>>& items);
   bool lend_rest(PyObject* const* args, Py_ssize_t count, BoundArguments& bound);
 
-  bool gives_rest_away_ = false;   // some segment reads the *args tuple itself: each call needs one of its own
-  bool gives_extra_away_ = false;  // the same of the **kwargs dict, also when it is empty
+  bool gives_rest_away_ = false;   // some segment reads the *args tuple itself: each call needs a new one
+  bool gives_extra_away_ = false;  // the same for the **kwargs dict, also when it is empty
   bool lends_all_ = false;
-  std::vector<Py_ssize_t> lent_items_;  // unless lends_all_: no other item of a lent tuple is looked at
+  std::vector<Py_ssize_t> lent_items_;  // unless lends_all_: the only items of a lent tuple that are read
   std::shared_ptr<LentTuple> rest_ = std::make_shared<LentTuple>();
   std::vector<Shape> shapes_;  // last used first
 };

@@ -1,3 +1,6 @@
+// The vectorcall path of an entry: bind the arguments, try the segments that cover the whole call, and otherwise call
+// the function with a hook that catches its frame. Also the calls that take another way: generators, uncompiled runs,
+// set_stance.
 #include "runtime/call.h"
 
 #include <optional>
@@ -21,7 +24,7 @@
 namespace gramme::runtime {
 namespace {
 
-/// What CPython raises where its own count of levels ends.
+/// Raises what CPython raises at its own recursion limit.
 [[gnu::cold]] PyObject* refuse_depth() {
   PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
   return nullptr;
@@ -44,7 +47,7 @@ PyObject* run_caught(void* context, PyThreadState* thread, cpython::LiveFrame fr
   });
 }
 
-/// True if a call only makes a generator, or what is like one.
+/// True if a call of the function only makes a generator, coroutine or asynchronous generator.
 bool suspends(PyFunctionObject* function) {
   constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
   return cpython::code_of(function)->co_flags & kSuspends;
@@ -54,7 +57,8 @@ bool runs_plainly(PyThreadState* thread) {
   return capturing() || stance == Stance::ForceEager || cpython::is_observed(thread);
 }
 
-/// The log says once in a process that nothing is captured while somebody traces. Null with an error set if it cannot.
+/// Logs once per process that nothing is captured while a trace function is set. False with an error set if logging
+/// failed.
 [[gnu::cold]] bool tell_of_tracer(PyThreadState* thread) {
   static bool told = false;
   if (std::exchange(told, true)) return true;
@@ -62,13 +66,14 @@ bool runs_plainly(PyThreadState* thread) {
   return static_cast<bool>(Owned<>::steal(PyObject_CallNoArgs(imported("gramme._words", "tell_of_tracer").get())));
 }
 
-/// True if torch.profiler(with_stack=True) is all that watches. It is to see compiled code, as it would without stacks.
+/// True if torch.profiler(with_stack=True) is the only observer. It should see compiled code, as it does without
+/// stacks.
 [[gnu::cold]] bool is_only_profiled(PyThreadState* thread) {
   return !thread->c_tracefunc && thread->c_profileobj &&
          std::string_view(Py_TYPE(thread->c_profileobj)->tp_name) == of_torch::kProfilerContext;
 }
 
-/// The frames of a generator are chains of its family's segments. It holds the entry, which the collector knows.
+/// Runs the frames of a generator as chains of its family's segments. Holds the entry, visibly to the collector.
 class FamilyResumes final : public cpython::Resumer {
  public:
   explicit FamilyResumes(PyObject* entry) : entry_(share(entry)) {}
@@ -90,8 +95,8 @@ class FamilyResumes final : public cpython::Resumer {
 
 enum class Answer : uint8_t { Given, NoSegment, Refused };
 
-/// The value of a segment that starts at the function's start and returns. Refused: the graph raised. Until a segment
-/// has hit no Python runs, which might reset the family or reorder the segments.
+/// Runs the first segment that covers the whole call and whose guards hold. Refused: its graph raised. No Python runs
+/// before a segment has hit, since Python might reset the family or reorder the segments.
 Answer answer(const std::shared_ptr<Family>& family, PyThreadState* thread, ResumePoint& start,
               const plan::Roots& roots, PyObject** result, std::unique_ptr<Failure>& failure) {
   plan::Dropped dropped;
@@ -127,7 +132,7 @@ Answer answer(const std::shared_ptr<Family>& family, PyThreadState* thread, Resu
   return PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
 }
 
-/// After a graph that raised.
+/// Runs the call uncompiled after its graph raised.
 [[gnu::cold]] PyObject* call_again(const std::shared_ptr<Family>& family, std::unique_ptr<Failure> failure,
                                    PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                                    PyObject* kwnames) {
@@ -142,7 +147,7 @@ PyObject* call_suspending(const std::shared_ptr<Family>& family, PyFunctionObjec
   return made;
 }
 
-/// Says it once if a model's first call ran operators, but none of them in a graph.
+/// Warns, once per family, if the first call ran operators but none of them in a graph. False with an error set.
 bool look_over(Family& family, PyFunctionObject* function, PyObject* first, uint64_t operators) {
   if (family.looked_over || !(family.counters.captures || family.counters.shared)) return true;
   family.looked_over = true;
@@ -155,7 +160,7 @@ bool look_over(Family& family, PyFunctionObject* function, PyObject* first, uint
   return text && PyErr_WarnEx(PyExc_RuntimeWarning, PyUnicode_AsUTF8(text.get()), 1) == 0;
 }
 
-/// A call whose frame is caught.
+/// Calls the function, and runs its frame as a chain of segments.
 PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thread, PyFunctionObject* function,
                       PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   FrameCall frame_call{family};
@@ -173,8 +178,8 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   return result.release();
 }
 
-/// Under set_stance(force_backend=): the entry's form with that backend, which has a cache of its own. None: there is
-/// nothing to force.
+/// Under set_stance(force_backend=): the same function compiled for that backend, with its own cache. None if nothing
+/// is to be forced.
 [[gnu::cold]] Owned<> forced_form(const Family& family) {
   return take(PyObject_CallOneArg(imported("gramme._policy", "forced").get(), family.entry));
 }
@@ -187,7 +192,7 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   if (cpython::is_observed(thread) && !capturing() && stance != Stance::ForceEager) [[unlikely]] {
     if (is_only_profiled(thread))
       untraced.emplace(thread, cpython::Untraced::Profiler::HoldsItsObject);
-    else if (family->capturer().fullgraph())  // what is refused is refused whoever looks on
+    else if (family->capturer().fullgraph())  // fullgraph refuses the same code whether or not it is observed
       untraced.emplace(thread);
     else if (!tell_of_tracer(thread))
       return nullptr;
@@ -195,7 +200,7 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   ++family->counters.calls;
   if (runs_plainly(thread)) return call_plainly(*family, function, args, nargsf, kwnames);
   if (suspends(function)) return call_suspending(family, function, args, nargsf, kwnames);
-  CodeTable& table = *family->table(cpython::code_of(function));  // as long as no Python runs
+  CodeTable& table = *family->table(cpython::code_of(function));  // valid as long as no Python runs
   const cpython::Handled handled = cpython::handled_exceptions(thread);
   ResumePoint& start = table.point(0, handling_of(handled));
   if (start.returning) {
@@ -218,7 +223,7 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   return call_caught(family, thread, function, args, nargsf, kwnames);
 }
 
-/// While a call lasts, the backward passes in it are compiled.
+/// Compiles the backward passes that run during a call (compiled autograd).
 class CompiledBackward {
  public:
   explicit CompiledBackward(const Family& family)
@@ -228,7 +233,7 @@ class CompiledBackward {
   ~CompiledBackward() {
     if (leave_) apart([&] { leave(); });
   }
-  /// Throws PythonError for what interrupts the program there, in the place of an exception that is set.
+  /// Throws PythonError if leaving was interrupted; that error replaces an exception that is set.
   void end() {
     apart_or_throw([&] { leave(); });
   }

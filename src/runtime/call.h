@@ -13,12 +13,13 @@ namespace gramme::runtime {
 PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                PyObject* kwnames) noexcept;
 
-/// The same for a frame that CPython has made already, or resumes. `taken`: the program did not call it by its entry.
+/// The same for a frame that CPython has already made, or resumes. `taken`: the program did not call the function
+/// through its entry.
 PyObject* run_frame(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame,
                     bool taken) noexcept;
 
-/// From now on what the family's function gave, a generator or coroutine, runs as segments wherever it is resumed.
-/// False: CPython runs it.
+/// Makes a generator or coroutine that the family's function returned run as segments wherever it is resumed. False if
+/// CPython is to run it.
 bool own_generator(const std::shared_ptr<Family>& family, PyObject* made);
 
 }  // namespace gramme::runtime

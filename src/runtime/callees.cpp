@@ -1,3 +1,5 @@
+// Which frames that begin during a concrete instruction are captured: the rule of each code object, kept in a note on
+// it, and the budget (`patience`) that frames without a graph use up.
 #include "runtime/callees.h"
 
 #include <algorithm>
@@ -15,17 +17,18 @@ namespace {
 
 using cpython::FrameRule;
 
-// What frames without a graph cost above CPython's calls, in some 50 ns, and what a frame with one pays for.
+// In units of about 50 ns: what frames without a graph cost more than CPython's calls, and what a frame with a graph
+// earns.
 constexpr int kPassed = 1, kTaken = 8, kCaptured = 256, kEarned = 64;
-constexpr std::chrono::nanoseconds kEarnsOne{500};  // a tenth of the time may be spent
+constexpr std::chrono::nanoseconds kEarnsOne{500};  // one unit (50 ns) per 500 ns: a tenth of the time
 constexpr int kRest = 256;                          // times that an instruction without patience runs before it is …
 constexpr int kProbe = 256;                         // … given as much again
-constexpr unsigned kIdleRuns = 8;  // fewer than captures of one place, so that nobody hears of their limit
+constexpr unsigned kIdleRuns = 8;                   // below the recompile limit, so that no warning about it appears
 constexpr size_t kMostTables = 4096;
 
 unsigned generation = 1;
 
-/// What is known of a code object; kept with it.
+/// What is known about a code object, stored in its extra slot.
 struct Note {
   FrameRule rule = FrameRule::Take;
   bool ruled = false;
@@ -44,12 +47,13 @@ struct Note {
   }
 };
 
-/// What a dict of attributes says may change.
+/// True if the rule cannot be remembered by code object: the function's attributes, which may change, decide it too.
 bool has_attributes(PyFunctionObject* function) {
   return function->func_dict && PyDict_GET_SIZE(function->func_dict) > 0;
 }
 
-/// Under hooks of saved tensors what is saved must be the same where the program runs again without us: a checkpoint.
+/// False under saved-tensor hooks among others: a checkpoint must save the same tensors when it recomputes without
+/// gramme.
 bool may_capture() {
   return aten::can_capture() && !aten::inside_operator() && !aten::jit_tracing() && !aten::saved_tensors_hooked();
 }
@@ -66,7 +70,7 @@ FrameRule find_rule(Capturer& capturer, PyFunctionObject* function) {
 
 }  // namespace
 
-/// An instruction that lasts keeps the hook as long as its frames are rare enough.
+/// Converts elapsed time into patience: a long instruction keeps the hook as long as its frames are rare enough.
 bool Callees::earn() {
   if (since_ == Clock::time_point{}) return false;
   const Clock::time_point now = Clock::now();
@@ -106,7 +110,7 @@ PyObject* Callees::run(PyThreadState* thread, cpython::LiveFrame frame) noexcept
     note.idle = 0;
   } else {
     patience_ -= kTaken + kCaptured * static_cast<int>(family_->counters.captures - captures);
-    note.idle = std::min(note.idle + 1, kIdleRuns);  // of a recursion several return
+    note.idle = std::min(note.idle + 1, kIdleRuns);  // frames of one recursion each count
   }
   note.ruled = true;
   note.keep(code);

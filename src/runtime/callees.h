@@ -8,9 +8,9 @@
 
 namespace gramme::runtime {
 
-/// Gives the frames to the family. A code object that ran several times in a row without an operator in a graph is
-/// passed on, and an instruction is left alone once its frames have used up its patience, unless they cost it a small
-/// share of its time.
+/// Runs those frames as chains of the family's segments. A code object that ran several times in a row without an
+/// operator in a graph is passed on to CPython. An instruction loses the hook once its frames have used up its
+/// patience, unless they take only a small share of its time.
 class Callees final : public cpython::FrameTaker {
  public:
   explicit Callees(std::shared_ptr<Family> family) : family_(std::move(family)) {}
@@ -29,11 +29,11 @@ class Callees final : public cpython::FrameTaker {
 
   std::shared_ptr<Family> family_;
   int patience_ = 0;
-  Clock::time_point since_;  // the time that has not been counted yet: from the first frame on, without captures
+  Clock::time_point since_;  // start of the time not yet counted: the first frame, moved on by the length of captures
 };
 
-/// From construction to destruction the instruction of a resume point is carried out: frames that begin are the
-/// family's. `callees` is the chain's, made when it is needed.
+/// Scope of one concrete instruction: frames that begin in it are the family's. `callees` belongs to the chain and is
+/// made on demand.
 class CalleesCaptured {
  public:
   CalleesCaptured(PyThreadState* thread, std::shared_ptr<Callees>& callees, const std::shared_ptr<Family>& family,
@@ -47,7 +47,7 @@ class CalleesCaptured {
   cpython::TakesFrames scope_;
 };
 
-/// Code objects that were passed on are captured again.
+/// Forgets what is known about code objects, so that those passed on to CPython are captured again.
 void forget_callees();
 
 }  // namespace gramme::runtime

@@ -1,4 +1,4 @@
-// What the runtime asks of the capturing side. The runtime knows no value, no trace and no interpreter.
+// The interface through which the runtime asks for captures. The runtime itself knows no value, trace or interpreter.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ struct WaitingView {
   PyObject* const* stack;  // with the operands of the instruction
   int depth;
   int unit;           // of the instruction
-  plan::Gives gives;  // what it gives when the other returns
+  plan::Gives gives;  // what becomes of the value that the other returns
 };
 
 /// A live frame at a resume point, with real objects in it.
@@ -31,9 +31,9 @@ struct FrameView {
   int offset;           // code unit of the next instruction; 0 at the function's start (prologue not run yet)
   PyObject* exception;  // the exception being handled, or null
   PyObject* outer;      // that around the generator under way
-  std::vector<WaitingView> callers = {};  // the nearest first: a segment may return into them
-  bool iterates = true;                   // and may take items of iterators from before
-  bool rehearses = false;                 // aot_eager gets the graph in place of the compiler
+  std::vector<WaitingView> callers = {};  // nearest first: a segment may return into them
+  bool iterates = true;                   // the segment may take items of iterators that exist already
+  bool rehearses = false;                 // aot_eager gets the graph instead of the compiler
   uint64_t terms = 0;                     // of the segment that a capture makes, unless no other entry may have it
 };
 
@@ -48,38 +48,40 @@ class Capturer {
  public:
   virtual ~Capturer() = default;
   /// Captures the segment that starts at the frame's resume point and compiles its graph; nothing observable happens.
-  /// Null: run this frame plainly from here on. Throws PythonError (a CaptureError under fullgraph, a failing backend).
+  /// Null: run this frame uncompiled from here on. Throws PythonError (a CaptureError under fullgraph, a failing
+  /// backend).
   virtual std::unique_ptr<plan::Segment> capture(const FrameView& frame) = 0;
-  /// Not while captures are switched off: what no segment serves runs plainly.
+  /// False while captures are switched off; calls that no segment serves then run uncompiled.
   virtual bool may_capture() const { return true; }
-  /// What a capture would now be told beside the program, as a number: another entry's segments with equal terms may
-  /// serve this one. 0: none may.
+  /// A number for all that a capture depends on beside the program (backend, flags, settings). Segments of another
+  /// entry with equal terms may serve this one. 0: none may.
   virtual uint64_t terms() { return 0; }
-  /// A segment of another entry is taken in the place of a capture.
+  /// Called when a segment of another entry is used instead of a new capture.
   virtual void taken(const FrameView&, plan::Segment&) {}
-  /// Another entry's does not fit the call: what a capture may learn from it.
+  /// Called when another entry's segment does not fit the call, so that the next capture can learn from it.
   virtual void missed(const FrameView&, const plan::Segment&) {}
-  /// True if it may serve entries that are made when this one is gone.
+  /// True if the segment may serve entries made after this one has died.
   virtual bool outlasts(const plan::Segment&) { return false; }
-  /// Nothing is captured this time: what later captures may learn from it.
+  /// Called when this run is not captured, so that later captures can learn from its values.
   virtual void look(const FrameView&) {}
-  /// The recompile limit is reached: may one more capture serve calls for which each of those before was too special?
+  /// At the recompile limit: true if one more, less specialised capture may serve the calls that all earlier ones
+  /// rejected.
   virtual bool generalize(const FrameView&) { return false; }
   /// Called when the recompile limit is reached for a resume point: warns (or raises under fullgraph), naming the guard
   /// that kept failing. True: run plainly from now on.
   virtual bool limit_reached(const FrameView& frame, int limit, const Mismatch& failing) = 0;
-  /// Before a capture where there are segments already, if somebody wants to hear why none of them could be used.
+  /// True if recompiling() is to be called before a capture at a place that has segments already.
   virtual bool wants_reasons() const { return false; }
-  /// May raise instead.
+  /// Reports why none of the segments could be used. May throw.
   virtual void recompiling(const FrameView&, const std::vector<Missed>&) {}
-  /// What becomes of a function that begins while an instruction is carried out for real, as far as it is the
-  /// function's to say. May throw.
+  /// What becomes of a function that begins during a concrete instruction, as far as the function decides it. May
+  /// throw.
   virtual cpython::FrameRule rule_of(PyFunctionObject*) { return cpython::FrameRule::Take; }
   virtual int recompile_limit() const = 0;
   virtual bool fullgraph() const = 0;
-  /// Who compiles the graphs; for messages, and asked for `locate` (python/gramme/_handover.py). May be null.
+  /// The backend, for messages and for its method `locate` (python/gramme/_handover.py). May be null.
   virtual PyObject* backend() const { return nullptr; }
-  /// For the garbage collector: visits each Python object that this holds a reference to.
+  /// For the garbage collector: visits each Python object that this refers to.
   virtual int traverse(visitproc, void*) const { return 0; }
 };
 

@@ -1,4 +1,4 @@
-// Captures at a resume point of a live frame: whether there is one, and what becomes of it.
+// Captures at a resume point of a live frame: whether to capture, limits and failures, and the new segment's first run.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -19,7 +19,7 @@
 namespace gramme::runtime {
 namespace {
 
-/// While a capture runs: other threads leave the resume point alone, and this thread calls entries plainly.
+/// Scope of a capture: other threads leave the resume point alone, and entries that this thread calls run uncompiled.
 class CaptureScope {
  public:
   explicit CaptureScope(ResumePoint& point) : point_(point) { point.capturing = true; }
@@ -34,20 +34,20 @@ class CaptureScope {
 constexpr int kFailuresBeforeFreeze = 2;
 constexpr int kLevelsToCapture = 300;  // of recursion: what a first capture imports takes some 250
 
-/// A defect of ours must not change what the program does: it runs uncompiled and the user is warned.
+/// Warns of a defect in gramme. The program's behaviour must not change, so the frame then runs uncompiled.
 bool warn(const char* what, PyCodeObject* code, int line) {
   return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "gramme runs %U (%U:%d) uncompiled (eager): %s", code->co_qualname,
                           code->co_filename, line, what) == 0;
 }
 
-/// True if the segment did nothing but end in front of its first instruction.
+/// True if the segment ends before its first instruction, without having done anything.
 bool ends_at_once(const plan::Segment& segment, int offset) {
   return segment.exit.kind == plan::ExitKind::Concrete && segment.exit.offset == offset &&
          segment.exit.pushed.empty() && segment.exit.callers.empty() && segment.operations == 0 &&
          segment.replay.ops.empty();
 }
 
-/// A frame may only be left where it can be resumed; anything else is a defect of the capturer.
+/// Throws if a segment ends where the frame cannot be resumed: a defect of the capturer.
 void check_place(const bytecode::Code& code, int offset, size_t depth) {
   const int units = code.instructions().back().next;
   const int index = offset >= 0 && offset < units ? code.index_of(offset) : -1;
@@ -71,7 +71,8 @@ void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
 
 constinit thread_local int Capturing::depth_ = 0;
 
-/// Sources of callers can be read only where the callers are those of the capture.
+/// Names the first guard that fails. Sources in calling frames can be read only if the callers are those of the
+/// capture.
 Mismatch Chain::why_not(const plan::Segment& segment) {
   if (is_called_from(segment)) return segment.guards.explain(roots());
   return {Mismatched::Caller, "", "the function is called from another place"};
@@ -117,9 +118,9 @@ bool Chain::may_capture(ResumePoint& point) {
   const int limit = capturer.recompile_limit();
   if (point.confined() < limit) return true;
   if (capturer.generalize(view())) return true;
-  point.frozen = taken_ && !point.has_graph();  // nothing is lost that anybody asked for
+  point.frozen = taken_ && !point.has_graph();  // a callee without a graph: no capture that the user asked for is lost
   if (point.frozen) return false;
-  CaptureScope scope(point);  // it warns, which may run anything
+  CaptureScope scope(point);  // limit_reached() warns, which may run any Python
   const Mismatch failing = point.segments.empty() ? Mismatch() : why_not(*point.segments.front());
   point.frozen = capturer.limit_reached(view(), limit, failing);
   return !point.frozen;
@@ -133,12 +134,12 @@ void Chain::tell_reasons(const ResumePoint& point) {
   capturer.recompiling(view(), missed);
 }
 
-/// True if it ends where one of these callers would go on.
+/// True if the segment ends where it could have continued in one of these callers.
 bool returns_early(const plan::Segment& segment, size_t callers) {
   return segment.exit.kind == plan::ExitKind::Return && segment.exit.callers.size() < callers;
 }
 
-/// What another entry of the same code has for this call, bound to its objects.
+/// Looks for a segment of another entry of the same code that fits this call, and binds a copy to this entry's objects.
 SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
   std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
   if (const size_t callers = point.returns ? view().callers.size() : 0)  // a capture here would go on in them
@@ -198,10 +199,10 @@ Chain::Turn Chain::capture(ResumePoint& point) {
   return segment ? run_new(point, segment) : Turn::Evaluate;
 }
 
-/// Whether the exception that is set is the program's or what gramme does wrong.
+/// Raises an interruption at the frame's place; any other exception that is set leaves the frame past its handlers.
 Chain::Turn Chain::raise_or_abandon() { return is_interruption() ? raise_here() : abandon(); }
 
-/// What arrived while the capture ended. Handlers may change anything: what holds is looked up again.
+/// Runs handlers of signals that arrived during the capture. They may change anything, so the lookup starts again.
 Chain::Turn Chain::handle_signals() {
   try {
     look_for_signals();
@@ -211,7 +212,7 @@ Chain::Turn Chain::handle_signals() {
   }
 }
 
-/// What the guards cost a hit: the shortest of some checks of them, and of their parts.
+/// Measures what the guards cost a hit: the shortest of a few checks, in total and by part.
 void Chain::measure_checks(const SegmentPtr& segment) {
   using Clock = std::chrono::steady_clock;
   constexpr int kTimes = 8;

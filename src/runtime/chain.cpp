@@ -1,3 +1,5 @@
+// The loop that takes a live frame from resume point to resume point: find a segment whose guards hold and run it, else
+// capture one, else carry out one instruction for real. Captures are in captures.cpp, exits in exits.cpp.
 #include "runtime/chain.h"
 
 #include <algorithm>
@@ -18,7 +20,7 @@
 
 namespace gramme::runtime {
 namespace {
-constexpr size_t kMostCallers = 24;  // that a segment returns into
+constexpr size_t kMostCallers = 24;  // callers that a segment may return into
 }  // namespace
 
 Chain::Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame, bool taken)
@@ -52,12 +54,12 @@ PyObject* Chain::run() {
   }
 }
 
-/// A generator gets an exception where it waits: is there a handler?
+/// Raises the exception thrown into a generator at its yield. False if no handler of the frame takes it.
 bool Chain::raise_thrown() {
   return cpython::leave_instruction(thread_, frame_, {cpython::Outcome::Raised, nullptr, frame_.suspended_at()});
 }
 
-/// A frame that is only waited in needs none.
+/// Looked up at first use: a frame that only waits for a callee never needs its table.
 CodeTable& Chain::table() {
   if (!table_) table_ = family_->table(frame_.code());
   return *table_;
@@ -89,7 +91,7 @@ plan::Roots Chain::roots() {
           static_cast<int>(callers_roots_.size())};
 }
 
-/// True if the frames that the segment returns into are those that wait for this one.
+/// True if the frames that the segment returns into are the ones now waiting for this frame.
 bool Chain::is_called_from(const plan::Segment& segment) const {
   const Chain* chain = this;
   for (const plan::Caller& caller : segment.exit.callers) {
@@ -111,7 +113,8 @@ bool all_die_quietly(cpython::LiveFrame frame, const plan::LetGo& lets_go) {
 }
 }  // namespace
 
-/// True if what the segment lets go of runs no code when it dies. It would after all that the segment does.
+/// True if no object that the segment drops runs code when it dies. Such code would run only after all that the segment
+/// does.
 bool Chain::lets_go_quietly(const plan::Segment& segment) const {
   const Chain* chain = this;
   for (const plan::Caller& caller : segment.exit.callers) {
@@ -138,7 +141,7 @@ FrameView Chain::view() {
 
 namespace {
 
-/// The log says once in a process that nothing is captured while a mode hears of each operator.
+/// Logs once per process that nothing is captured under a mode that intercepts each operator.
 [[gnu::cold]] void tell_of_modes() {
   static bool told = false;
   if (!std::exchange(told, true)) take(PyObject_CallNoArgs(imported("gramme._words", "tell_of_modes").get()));
@@ -154,12 +157,12 @@ Chain::Turn Chain::turn() {
   SegmentRun run;
   if (find_hit(point, run)) return run_segment(run);
   if (aten::can_capture()) return capture(point);
-  if (offset != 0) return step(false);  // the frame itself may leave the mode again
+  if (offset != 0) return step(false);  // the frame itself may still leave the mode
   if (aten::is_dispatched_around()) tell_of_modes();
   return Turn::Evaluate;
 }
 
-/// Until a segment has hit no Python runs, which might add segments or reorder them.
+/// Finds the first segment whose guards hold. No Python runs before a hit, since Python might add or reorder segments.
 bool Chain::find_hit(ResumePoint& point, SegmentRun& run) {
   plan::Dropped dropped;
   const plan::Roots now = roots();
@@ -175,7 +178,7 @@ bool Chain::find_hit(ResumePoint& point, SegmentRun& run) {
 
 namespace {
 
-/// Calls what a CALL calls, with Python functions as entries of the same family.
+/// Calls the callable of a CALL instruction; Python functions run as entries of the same family.
 PyObject* call_callee(const void* context, PyObject* callable, PyObject* const* args, size_t nargsf,
                       PyObject* kwnames) {
   const auto& family = *static_cast<const std::shared_ptr<Family>*>(context);
@@ -220,7 +223,7 @@ Chain::Turn Chain::carry_out(bool into_callee) {
   return after(capturing_callees([&] { return cpython::step(thread_, frame_, into_callee ? &hook : nullptr); }));
 }
 
-/// What comes after an instruction that was carried out for real.
+/// Decides what follows an instruction that was carried out for real.
 Chain::Turn Chain::after(const cpython::StepResult& result) {
   if (std::exchange(taken_over_, false)) return landing_ ? land() : pass_on();
   switch (result.outcome) {
@@ -237,7 +240,8 @@ Chain::Turn Chain::after(const cpython::StepResult& result) {
   return cpython::leave_instruction(thread_, frame_, result) ? Turn::Again : Turn::Leave;
 }
 
-/// Where there is no room nothing has happened: the exception that the program then raises is CPython's.
+/// Runs the graph and replay of a segment that hit. Without room on the stack nothing happens; CPython then runs the
+/// frame and raises its own exception.
 Chain::Turn Chain::run_segment(SegmentRun& run) {
   if (!has_room_for(run.segment())) return Turn::Evaluate;
   family_->count(&Counters::segments);
@@ -258,7 +262,7 @@ Chain::Turn Chain::run_segment(SegmentRun& run) {
   return run.replay() ? leave_by(run) : abandon();
 }
 
-/// The exception that is set is raised by the instruction the frame stands at.
+/// Raises the exception that is set from the instruction the frame stands at.
 Chain::Turn Chain::raise_here() {
   const int at = instruction().at;
   frame_.set_current(at);
@@ -266,8 +270,8 @@ Chain::Turn Chain::raise_here() {
                                                                                               : Turn::Leave;
 }
 
-/// For CPython's evaluator, which takes what it decides by for a bool where gramme's asks for its truth. False: that
-/// raised.
+/// Prepares the stack for CPython's evaluator, whose branches may expect a bool where gramme's instruction takes any
+/// object. False if the object's truth test raised.
 bool Chain::make_bool() {
   if (!cpython::kStack.strict_bool || frame_.next() == 0 || !instruction().wants_bool) return true;
   const int truth = PyObject_IsTrue(frame_.item());
@@ -276,8 +280,9 @@ bool Chain::make_bool() {
   return true;
 }
 
-/// What a graph raised after something was written for good leaves the frame: its handlers would see the variables of
-/// the segment's start. A frame that has not begun has no cells yet, so its traceback entry is made.
+/// Lets an exception that the graph raised after an irreversible write leave the frame past its handlers: they would
+/// see the variables of the segment's start. A frame that has not begun has no cells yet, so its traceback entry is
+/// made here.
 Chain::Turn Chain::leave_past_handlers(SegmentRun& run) {
   const bool begun = frame_.next() != 0;
   const int unit = run.raise(begun ? nullptr : frame_.function());
@@ -290,7 +295,7 @@ Chain::Turn Chain::leave_past_handlers(SegmentRun& run) {
   return Turn::Leave;
 }
 
-/// The exception that is set leaves the frame past all its handlers: it is not the program's.
+/// Lets the exception that is set leave the frame past all its handlers, because it is not the program's.
 Chain::Turn Chain::abandon() {
   frame_.set_current(instruction().at);
   cpython::add_traceback(thread_, frame_);

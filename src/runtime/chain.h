@@ -13,7 +13,7 @@
 
 namespace gramme::runtime {
 
-/// While a capture runs on this thread.
+/// Scope of a capture on this thread.
 class Capturing {
  public:
   Capturing() { ++depth_; }
@@ -22,15 +22,16 @@ class Capturing {
 
  private:
   friend bool capturing();
-  // Each hit asks: a thread-local found by a call costs twenty instructions.
+  // Each hit reads this; finding a thread-local by a call would cost twenty instructions.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local int depth_;
   aten::Uncounted uncounted_;
 };
 
-/// True if this thread is in the middle of a capture. Calls of entries then run plainly.
+/// True if this thread is in the middle of a capture. Calls of entries then run uncompiled.
 inline bool capturing() { return Capturing::depth_ > 0; }
 
-/// What a segment leaves in the frames that it made and that go on; they take it one after the other, outermost first.
+/// The variables and stacks that a segment leaves in the frames it pushed. The frames take them one by one, outermost
+/// first.
 class Pushed {
  public:
   Pushed() = default;
@@ -42,18 +43,17 @@ class Pushed {
   const plan::Exit& exit() const { return segment_->exit; }
   const plan::PushedFrame& frame(size_t index) const { return exit().pushed[index]; }
   Owned<> take() { return Owned<>::steal(values_[taken_++]); }
-  /// The variables of a frame and its stack, of which it becomes the owner.
+  /// Moves the variables and the stack of the index-th frame into `frame`.
   void fill(cpython::LiveFrame frame, size_t index);
 
  private:
   SegmentPtr segment_;
-  // As in plan::PushedFrame, one frame after the other. Those from `taken_` on are owned, counted by hand: this is what
-  // a frame costs.
+  // In the order of plan::PushedFrame, frame by frame. Those from `taken_` on are owned, and counted by hand for speed.
   std::unique_ptr<PyObject*[]> values_;
   size_t taken_ = 0, count_ = 0;
 };
 
-/// What a segment leaves in the frame that it ended in.
+/// The state that a segment leaves in the frame where it ended.
 struct Content {
   std::vector<std::pair<int, Owned<>>> locals;  // slots that change
   std::vector<Owned<>> stack;
@@ -61,7 +61,7 @@ struct Content {
   int offset = 0;
 };
 
-/// The same for one that ended in a frame it returned into, which takes it once those above have returned.
+/// The same if the segment returned into an outer frame, which takes the state once the frames above have returned.
 struct Landing {
   Content content;
   Owned<> result;  // Return, Yield
@@ -69,14 +69,15 @@ struct Landing {
   Pushed pushed;
 };
 
-/// One frame, from its first instruction to its end; one of a generator, from where it is resumed to where it yields.
+/// Runs one frame from its first instruction to its end, or a generator's frame from where it is resumed to where it
+/// yields.
 class Chain {
  public:
-  /// `taken`: of a function that the program did not call by its entry.
+  /// `taken`: the program did not call the function through its entry.
   Chain(const std::shared_ptr<Family>& family, PyThreadState* thread, cpython::LiveFrame frame, bool taken);
-  /// The frame that the caller's instruction made for the index-th of a segment's.
+  /// For the frame that the caller's instruction made in the place of a segment's index-th pushed frame.
   Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pushed& pushed, size_t index);
-  /// What the evaluator would give for the frame.
+  /// Returns what the evaluator would return for the frame.
   PyObject* run();
   /// True if CPython got the frame before anything had happened in it.
   bool ran_plainly() const { return plain_; }
@@ -137,27 +138,27 @@ class Chain {
   bool lets_go_quietly(const plan::Segment& segment) const;
   FrameView view();
 
-  const std::shared_ptr<Family>& family_;  // of whoever makes the chain
-  std::shared_ptr<CodeTable> table_;       // once asked for
+  const std::shared_ptr<Family>& family_;  // owned by whoever makes the chain
+  std::shared_ptr<CodeTable> table_;       // null before its first use
   PyThreadState* thread_;
   cpython::LiveFrame frame_;
-  [[no_unique_address]] cpython::SlotObjects slots_;  // what roots() and view() point to
+  [[no_unique_address]] cpython::SlotObjects slots_;  // roots() and view() point into these
   PyObject* result_ = nullptr;
   bool plain_ = false, taken_;
   Pushed* pushed_ = nullptr;                // until the frame has begun to run
   size_t index_ = 0;                        // of the frame among them
-  Chain* caller_ = nullptr;                 // what waits for the frame, if segments may go on there
-  size_t depth_ = 0;                        // of callers, theirs included
-  plan::Gives gives_ = plan::Gives::More;   // its instruction, when the frame returns
+  Chain* caller_ = nullptr;                 // the chain that waits for the frame, if segments may go on there
+  size_t depth_ = 0;                        // number of callers, theirs included
+  plan::Gives gives_ = plan::Gives::More;   // what the waiting instruction does with the frame's value
   bool taken_over_ = false;                 // a segment that began above has gone on here, or further out
-  std::unique_ptr<Landing> landing_;        // ... here
-  std::vector<plan::Roots> callers_roots_;  // what roots() points to
-  std::unique_ptr<Failure> failure_;        // of the graph for which CPython runs the rest
+  std::unique_ptr<Landing> landing_;        // the state it left, if it went on here
+  std::vector<plan::Roots> callers_roots_;  // roots() points to these
+  std::unique_ptr<Failure> failure_;        // of the graph that raised, if CPython runs the rest for it
   std::shared_ptr<Callees> callees_;        // of the instructions carried out for real, made with the first
   Owned<> handled_;                         // what the thread handled when a function's frame began
 };
 
-/// An instruction is carried out for real: the Python functions that it calls are the family's.
+/// Carries out an instruction for real; Python functions that it calls run as the family's.
 template <class CarryOut>
 cpython::StepResult Chain::capturing_callees(CarryOut carry_out) {
   CalleesCaptured scope(thread_, callees_, family_, point_here());

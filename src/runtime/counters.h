@@ -1,4 +1,4 @@
-// What happened to compiled functions: counted for each family, and for each thread while a meter is open.
+// Event counts of compiled functions: for each family, and for each thread while a meter is open.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace gramme::runtime {
 
 struct Counters {
   uint64_t calls = 0;      // of the entry and of callees captured on their own
-  uint64_t frameless = 0;  // answered without a frame
-  uint64_t chained = 0;    // answered in a frame without a new capture
+  uint64_t frameless = 0;  // hits that made no frame
+  uint64_t chained = 0;    // ran in a frame without a new capture
   uint64_t plain = 0;      // run by CPython from the start
   uint64_t captures = 0;
   uint64_t shared = 0;     // segments of other entries, taken in the place of captures
@@ -20,15 +20,16 @@ struct Counters {
   uint64_t operators = 0;  // that eager execution would have dispatched in place of those graphs
 };
 
-/// Operators that segments ran in graphs so far, in all threads; guarded by the GIL. Arithmetic on numbers is none.
+/// Operators that segments have run in graphs, in all threads; arithmetic on numbers does not count. Guarded by the
+/// GIL.
 inline uint64_t operators_run = 0;
 
-/// Meters and recordings open in the process. While there is one, threads count; calls and frameless, which are a
-/// hit's, they do not.
+/// Meters and recordings open in the process. While there is one, threads count too, except `calls` and `frameless`:
+/// those would slow a hit.
 inline std::atomic<int> watchers{0};
 inline bool is_watched() { return watchers.load(std::memory_order_relaxed) > 0; }
 
-/// This thread's, of all families. A meter takes the difference between two moments.
+/// This thread's counts over all families. A meter reports the difference between two moments.
 Counters& thread_counters();
 
 }  // namespace gramme::runtime

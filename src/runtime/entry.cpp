@@ -1,3 +1,5 @@
+// The slots of gramme._C.Entry: vectorcall, descriptor, pickling, garbage collection, and the attributes that make it
+// look like the function it wraps.
 #include "runtime/entry.h"
 
 #include <structmember.h>
@@ -23,7 +25,7 @@ Entry* as_entry(PyObject* object) { return reinterpret_cast<Entry*>(object); }
 
 [[gnu::hot]] PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   Entry* entry = as_entry(self);
-  if (!entry->family)  // a finalizer calls what the collector has cleared
+  if (!entry->family)  // a finalizer calls an entry that the collector has cleared
     return PyObject_Vectorcall(reinterpret_cast<PyObject*>(entry->function), args, nargsf, kwnames);
   return call(entry->family, entry->function, args, nargsf, kwnames);
 }
@@ -66,7 +68,7 @@ PyMethodDef kMethods[] = {
     {"__reduce__", reduce, METH_NOARGS, "The qualified name: entries are pickled and copied as functions are."},
     {},
 };
-/// What inspect looks at to tell a function from other callables, and a coroutine's from others.
+/// The function attributes by which inspect recognises functions and coroutine functions.
 template <size_t name>
 PyObject* of_function(PyObject* self, void*) {
   static constexpr const char* kNames[] = {"__code__", "__defaults__", "__kwdefaults__"};
@@ -74,7 +76,8 @@ PyObject* of_function(PyObject* self, void*) {
 }
 
 #if GRAMME_PYTHON_ANNOTATE
-/// functools.update_wrapper copies what makes them, of which a function makes them when they are asked for.
+/// A getter, because functools.update_wrapper copies what annotations are computed from; functions compute them on
+/// demand.
 PyObject* annotations(PyObject* self, void*) {
   static PyObject* const name = intern("__annotations__");
   PyObject* own = as_entry(self)->dict ? PyDict_GetItemWithError(as_entry(self)->dict, name) : nullptr;

@@ -17,7 +17,7 @@ PyTypeObject* entry_type();
 PyObject* make_entry(PyFunctionObject* function, std::shared_ptr<Capturer> capturer);
 
 bool is_entry(PyObject* object);
-/// What the entry has captured.
+/// The segments that the entry has captured.
 const std::shared_ptr<Family>& family_of(PyObject* entry);
 PyFunctionObject* function_of(PyObject* entry);
 

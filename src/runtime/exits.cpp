@@ -7,7 +7,7 @@
 
 namespace gramme::runtime {
 
-/// The frame was called with other arguments, and has not begun.
+/// `frame` was called with dummy arguments and has not begun.
 Chain::Chain(Chain& caller, PyThreadState* thread, cpython::LiveFrame frame, Pushed& pushed, size_t index)
     : Chain(caller.family_, thread, frame, caller.taken_) {
   const plan::PushedFrame& content = pushed.frame(index);
@@ -46,8 +46,8 @@ Pushed::~Pushed() {
 
 namespace {
 
-/// As CPython's compiler would have pushed them: an item that it borrows has no reference beside its local's, which
-/// sys.getrefcount shows. What the local holds by now may be another object.
+/// Pushes an item as CPython's compiler would: a borrowed item has no reference beside its local's, which
+/// sys.getrefcount shows. The local may hold another object by now.
 void push_item(cpython::LiveFrame frame, Owned<> item, size_t from_top, const std::vector<int>& borrowed) {
   const int local = from_top < borrowed.size() ? borrowed[from_top] : -1;
   const bool is_lent = local >= 0 && item && frame.local(local) == item.get();
@@ -66,7 +66,7 @@ void Pushed::fill(cpython::LiveFrame frame, size_t index) {
   taken_ += static_cast<size_t>(locals + depth);
 }
 
-/// The first instruction of a frame that a segment left under way.
+/// Starts a frame that a segment pushed: fills in its state, then continues at the place where the segment left it.
 Chain::Turn Chain::begin() {
   const plan::Exit& exit = pushed_->exit();
   return index_ + 1 == exit.pushed.size() ? step(exit.capture_callee) : push(*pushed_, index_ + 1);
@@ -81,7 +81,7 @@ Chain::Turn Chain::push(Pushed& pushed, size_t index) {
 
 namespace {
 
-/// What type.__call__ gives once __init__ has returned: a new reference, or null with an error set.
+/// What type.__call__ returns once __init__ has returned: a new reference, or null with an error set.
 PyObject* constructed(PyObject* instance, PyObject* value) {
   const Owned<> held = Owned<>::steal(value);
   if (!value) return nullptr;
@@ -91,7 +91,7 @@ PyObject* constructed(PyObject* instance, PyObject* value) {
 
 }  // namespace
 
-/// The operands are no arguments, so the instruction is never left to CPython.
+/// The operands on the stack are not the arguments, so CPython never gets this instruction.
 cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
   struct Call {
     Chain& caller;
@@ -102,7 +102,7 @@ cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
     auto& [caller, pushed, index] = *static_cast<Call*>(context);
     return guarded([&] {
       const bool constructs = pushed.frame(index).gives == plan::Gives::Instance;
-      PyObject* const instance = constructs ? frame.local(0) : nullptr;  // the instruction's own operand meanwhile
+      PyObject* const instance = constructs ? frame.local(0) : nullptr;  // borrowed: an operand on the stack
       PyObject* value = Chain(caller, thread, frame, pushed, index).run();
       return constructs ? constructed(instance, value) : value;
     });
@@ -114,7 +114,7 @@ cpython::StepResult Chain::call_pushed(Pushed& pushed, size_t index) {
   return {cpython::Outcome::Raised, nullptr, instruction().at};
 }
 
-/// The instruction called a class, and calls its __init__ on the instance made: one level down, as type.__call__ is.
+/// For an instruction that called a class: calls __init__ on the instance, one recursion level down like type.__call__.
 cpython::StepResult Chain::construct(Pushed& pushed, size_t index) {
   if (!cpython::enter_recursive_call(thread_, " while calling a Python object"))
     return {cpython::Outcome::Raised, nullptr, instruction().at};
@@ -123,7 +123,7 @@ cpython::StepResult Chain::construct(Pushed& pushed, size_t index) {
   return result;
 }
 
-/// True if there is room for what the segment stands for, and for the frames that it leaves under way.
+/// True if there is room for the code that the segment replaces, and for the frames that it pushes.
 bool Chain::has_room_for(const plan::Segment& segment) const {
   return cpython::has_recursive_calls(thread_, segment.levels) &&
          (segment.exit.pushed.empty() || has_room(Room::Capture));
@@ -171,7 +171,7 @@ Chain::Turn Chain::leave_by(SegmentRun& run) {
   return hand_over ? Turn::Evaluate : step(into_callee);
 }
 
-/// All that dies has died when the frame is suspended: a finalizer might resume it.
+/// Drops everything before the frame is suspended, because a finalizer might resume it.
 Chain::Turn Chain::yield(SegmentRun& run) {
   result_ = Py_NewRef(run.value(run.segment().exit.result));
   put(take_content(run));
@@ -224,8 +224,8 @@ Chain::Turn Chain::land() {
   return step(landing->pushed.exit().capture_callee);
 }
 
-/// The graph of a segment that returns into its callers raised: which frame it would have raised in is not known, so
-/// from here on segments end with the frame.
+/// For a segment whose graph raised and which returns into callers: the raising frame is unknown, so from now on
+/// segments from this resume point end with their frame.
 Chain::Turn Chain::again_without_callers(const plan::Segment& segment) {
   ResumePoint& point = point_here();
   point.returns = false;

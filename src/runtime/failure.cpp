@@ -1,3 +1,5 @@
+// Failed graphs: locating the node that raised, building the traceback, and a trace function that checks whether the
+// uncompiled run raises the same kind of exception.
 #include "runtime/failure.h"
 
 #include "base/imported.h"
@@ -9,7 +11,7 @@ namespace {
 
 thread_local PlainRun* running = nullptr;
 
-/// What gramme._handover says of a graph's failing.
+/// Calls a function of gramme._handover, which words the errors of backends.
 template <class... A>
 Owned<> ask(const char* function, const char* format, A... arguments) {
   auto module = Owned<>::steal(import_module("gramme._handover"));
@@ -20,7 +22,7 @@ PyObject* or_none(PyObject* object) { return object ? object : Py_None; }
 
 void raise(PyObject* error) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error); }
 
-/// True if operators raise it. A compiled kernel need not raise the very type that eager's does.
+/// True for exception types that operators raise. A compiled kernel may raise another of them than eager's does.
 bool is_of_operators(PyTypeObject* type) {
   for (PyObject* base : {PyExc_RuntimeError, PyExc_IndexError, PyExc_ValueError})
     if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(base))) return true;
@@ -90,7 +92,7 @@ PlainRun::PlainRun(PyThreadState* thread, std::unique_ptr<Failure> failure, PyOb
 
 PlainRun::~PlainRun() { stop(); }
 
-/// The program may have set a trace function of its own meanwhile.
+/// Removes the trace function, unless the program has set its own in the meantime.
 void PlainRun::stop() {
   if (!std::exchange(watches_, false)) return;
   running = outer_;

@@ -1,3 +1,5 @@
+// The type behind gramme.OptimizedModule: a vectorcall that goes straight to the entry of the module's __call__ while
+// no global hook is registered, and to Python otherwise.
 #include "runtime/module_call.h"
 
 #include <structmember.h>
@@ -16,7 +18,7 @@ namespace {
 
 struct ModuleCall {
   PyObject_HEAD vectorcallfunc vectorcall;
-  PyObject* entry;   // of the function __call__ of the module's class; null: every call goes to _call_slowly
+  PyObject* entry;   // entry of the module class's __call__; null: every call goes to _call_slowly
   PyObject* module;  // its first argument
   PyObject* hooks;   // tuple of dicts: while one of them has an item, calls go to _call_slowly
 };
@@ -64,7 +66,7 @@ PyObject* run(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kw
   return call_entry(entry.get(), module.get(), args, nargsf, kwnames);
 }
 
-/// tp_call: where a class with a __call__ of its own comes to when that calls super's.
+/// tp_call: reached when a subclass's own __call__ calls super().__call__.
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   const auto positional = static_cast<size_t>(PyTuple_GET_SIZE(args));
   if (!kwargs || PyDict_GET_SIZE(kwargs) == 0)
@@ -82,7 +84,7 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (Py_TYPE(self)->tp_call != call)  // somebody gave the class a __call__ of its own
+  if (Py_TYPE(self)->tp_call != call)  // the class was given its own __call__
     return cpython::call_by_type(self, args, PyVectorcall_NARGS(nargsf), kwnames);
   return run(self, args, nargsf, kwnames);
 }
@@ -134,15 +136,16 @@ PyObject* connect(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-/// CPython 3.11 does not let a class made in Python inherit vectorcall; without it each call would pack a tuple.
+/// Sets vectorcall in subclasses: CPython 3.11 does not let classes made in Python inherit it, and each call would pack
+/// a tuple.
 PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   if (type->tp_call == call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   Py_RETURN_NONE;
 }
 
-/// What the class tells of its __call__, for whoever follows calls in Python; its own instances go on as before,
-/// subclasses go by it.
+/// Sets `__call__` in the class's dict, for tools that follow calls in Python. Its own instances keep the fast path;
+/// subclasses use it.
 PyObject* tell_call(PyObject* cls, PyObject* function) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   if (PyDict_SetItemString(type_dict(type), "__call__", function) < 0) return nullptr;

@@ -1,3 +1,4 @@
+// Accounting of a recording: counts and times per segment and per place, without the time that nested spans took.
 #include "runtime/recording.h"
 
 #include <algorithm>
@@ -41,14 +42,15 @@ void Recording::ran(int64_t segment, Ticks start, Ticks own) {
   if (runs_.size() < kMostRuns) runs_.push_back({start, static_cast<uint32_t>(index), static_cast<float>(own)});
 }
 
-/// A code object that is held stays where it is: its address tells it from others.
+/// Finds or makes the record of a place. It is keyed by the code object's address, which is unique while the record
+/// holds it.
 Recording::Place& Recording::place(PyCodeObject* code, int unit, bool plain) {
   const auto [found, is_new] = place_of_.try_emplace(key_of(code, unit, plain), places_.size());
   if (is_new) places_.push_back({Owned<PyCodeObject>::share(code), unit, plain});
   return places_[found->second];
 }
 
-/// Graphs inside know that somebody counts.
+/// Counts the operators dispatched while a new place runs.
 struct TimedPlace::Counting {
   Counting() { ++watchers; }
   ~Counting() { --watchers; }
@@ -69,7 +71,7 @@ TimedPlace::TimedPlace(PyCodeObject* code, int unit, bool plain)
   });
 }
 
-/// What the place did may have ended the recording.
+/// The code that ran may have ended the recording.
 TimedPlace::~TimedPlace() {
   const Ticks own = span_.end();
   if (!recording_ || recording_ != Recording::current()) return;

@@ -1,5 +1,5 @@
-// What a recording (gramme.record) sees of runs: how often segments ran, instructions were carried out for real and
-// frames ran uncompiled, and how long that took. While there is none nobody looks (is_watched()). Guarded by the GIL.
+// What a recording (gramme.record) sees of runs: how often and how long segments, concrete instructions and uncompiled
+// frames ran. Costs nothing while no recording is open (is_watched()). Guarded by the GIL.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 
 namespace gramme::runtime {
 
-/// A piece of the thread's time. What its spans inside take is theirs.
+/// A piece of the thread's time, minus the time of nested spans.
 class Span {
  public:
   Span() : around_(inside_), start_(ticks()) { inside_ = 0; }
@@ -18,7 +18,7 @@ class Span {
     if (!ended_) end();
   }
   Span(const Span&) = delete;
-  /// Once: the time so far, without that of spans inside.
+  /// The time so far without nested spans. Call it once.
   Ticks end() {
     const Ticks all = ticks() - start_, own = all - inside_;
     inside_ = around_ + all;
@@ -28,7 +28,7 @@ class Span {
   Ticks start() const { return start_; }
 
  private:
-  // What the spans inside the innermost one have taken.
+  // Time that spans nested in the innermost one have taken.
   [[gnu::tls_model("initial-exec")]] static thread_local Ticks inside_;
   Ticks around_, start_;
   bool ended_ = false;
@@ -50,18 +50,18 @@ class Recording {
     Owned<PyCodeObject> code;
     int unit;
     bool plain;
-    uint64_t operators = 0;  // dispatched outside of graphs when it was met
+    uint64_t operators = 0;  // dispatched outside of graphs in its first run
     Totals totals = {};
   };
 
-  /// `listener` hears of each place when it is met: met(code, line, plain).
+  /// Calls `listener.met(code, line, plain)` the first time a place runs.
   explicit Recording(PyObject* listener);
-  /// The one under way in this process, or null.
+  /// The recording that is open in this process, or null.
   static Recording* current() { return current_; }
   static void set_current(Recording* recording);
 
   PyObject* listener() const { return listener_.get(); }
-  /// Segments of the recording have numbers from here on; those before are of earlier ones.
+  /// The recording's segments are numbered from here; lower numbers belong to earlier recordings.
   int64_t first() const { return first_; }
   static int64_t give_number() { return next_++; }
 
@@ -73,7 +73,7 @@ class Recording {
   const std::vector<Place>& places() const { return places_; }
 
  private:
-  static constexpr size_t kMostRuns = 1 << 20;  // that are kept one by one, of 16 bytes
+  static constexpr size_t kMostRuns = 1 << 20;  // runs kept one by one, 16 bytes each
   static inline Recording* current_ = nullptr;
   static inline int64_t next_ = 0;
 
@@ -85,7 +85,7 @@ class Recording {
   std::unordered_map<uint64_t, size_t> place_of_;
 };
 
-/// While it lives, what the thread does is the place's.
+/// Scope whose time is charged to a place.
 class TimedPlace {
  public:
   TimedPlace(PyCodeObject* code, int unit, bool plain);
@@ -98,7 +98,7 @@ class TimedPlace {
   int unit_;
   bool plain_;
   Recording* recording_;
-  std::unique_ptr<Counting> counting_;  // when it is met
+  std::unique_ptr<Counting> counting_;  // only for the first run
   Span span_;
 };
 

@@ -1,3 +1,5 @@
+// Running a segment: saving what its graph may change, calling the graph in one of several ways (measured, profiled, on
+// subclasses), and the registers that graph and replay share.
 #include "runtime/run.h"
 
 #include <algorithm>
@@ -16,7 +18,7 @@
 namespace gramme::runtime {
 namespace {
 
-/// Content of inputs that the graph writes before it may raise.
+/// Saves the content of inputs that the graph writes before an operation that may raise.
 class Inputs {
  public:
   Inputs(const plan::Segment& segment, PyObject* const* registers) : segment_(segment), registers_(registers) {}
@@ -38,7 +40,7 @@ class Inputs {
 
 }  // namespace
 
-/// What the graph may change, and gets back if it raises.
+/// State that the graph may change and that is restored if it raises.
 class SegmentRun::Before {
  public:
   Before(const plan::Segment& segment, PyObject* const* registers) : segment_(segment), inputs_(segment, registers) {}
@@ -62,14 +64,14 @@ class SegmentRun::Before {
 
 namespace {
 
-/// True if a checkpoint has recomputed what it needs. Its hook of saved tensors says so by raising, and has counted the
-/// tensors: running again would count them twice.
+/// True if the exception means that a checkpoint has recomputed all it needs. Its saved-tensor hook says so by raising
+/// and has already counted the tensors; running again would count them twice.
 bool ends_recomputation(PyObject* raised) {
   ErrorState pending;  // keeps `raised`
   return raised == of_torch::if_loaded(of_torch::StopRecomputationError);
 }
 
-/// What the exception that is set means, if it is not the graph's own.
+/// Why the exception that is set is not the graph's own; None if it is.
 enum class Stop : uint8_t { None, Interruption, EndOfRecomputation };
 
 Stop why_stopped() {
@@ -96,7 +98,7 @@ Stop why_stopped() {
 
 namespace {
 
-/// torch.autograd.profiler says so in a variable.
+/// The variable of torch.autograd.profiler that is set while it profiles.
 cpython::Variable profiled;  // guarded by the GIL
 
 [[gnu::cold]] bool find_profiler() {
@@ -126,14 +128,14 @@ cpython::Variable profiled;  // guarded by the GIL
   return is_watched() ? run_watched(family) : run_graph(family);
 }
 
-/// A region that is named as PyTorch's front end names what it compiled.
+/// Runs the graph in a profiler region, named as PyTorch's front end names its compiled regions.
 [[gnu::cold]] GraphResult SegmentRun::run_profiled(const Family* family) {
   const aten::RecordingPtr recording = aten::start_recording();
   if (recording) aten::name(*recording, "Torch-Compiled Region: " + segment_->compile_id.print());
   return is_watched() ? run_watched(family) : run_graph(family);
 }
 
-/// A recording shows runs without a graph, too.
+/// Records the run; a recording shows runs without a graph too.
 [[gnu::cold]] void SegmentRun::note_hit() const {
   if (Recording* recording = Recording::current()) recording->ran(segment_->recorded, ticks(), 0);
 }
@@ -148,7 +150,7 @@ cpython::Variable profiled;  // guarded by the GIL
   return result;
 }
 
-/// What the graph dispatches depends on the backend; what eager execution would have dispatched does not.
+/// Counts the operators that eager execution would have dispatched. What the graph dispatches depends on the backend.
 [[gnu::cold]] GraphResult SegmentRun::run_metered(const Family* family) {
   aten::Uncounted uncounted;
   const GraphResult result = run_graph(family);
@@ -219,7 +221,7 @@ bool SegmentRun::wrote_for_good() const {
   return call_on(inputs, count, failed, given);
 }
 
-/// Tensors of subclasses are plain ones to the graph.
+/// Hands the graph plain tensors in place of instances of tensor subclasses.
 [[gnu::cold]] bool SegmentRun::call_on_plain(PyObject** inputs, size_t count, size_t* failed, Py_ssize_t* given) {
   std::vector<Owned<>> held;
   for (int index : segment_->classed) {
@@ -263,7 +265,7 @@ bool SegmentRun::take_outputs(PyObject* outputs, Py_ssize_t* given) {
   return raise_at_node(segment_->lasting.get(), *failure_, root);
 }
 
-/// There are no outputs; what is replayed needs none.
+/// Replays the effects from before a node that raised. There are no graph outputs, and these effects need none.
 void SegmentRun::replay_until(size_t node) {
   size_t operations = 0;
   if (node == Failure::kUnknown) return;
@@ -273,7 +275,7 @@ void SegmentRun::replay_until(size_t node) {
   if (!segment_->replay.run(registers_, operations)) PyErr_Clear();
 }
 
-/// The segment holds the constants.
+/// Drops all registers but the constants, which the segment owns.
 [[gnu::hot]] void SegmentRun::release() {
   if (!owned_) return;
   const int constants = segment_->replay.constant_base;

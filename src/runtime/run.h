@@ -14,9 +14,9 @@ namespace gramme::runtime {
 
 enum class GraphResult : uint8_t {
   Done,
-  Failed,       // the graph raised, and it is as if it had not run: run plainly instead. See take_failure()
-  Raised,       // it raised what must leave the frame now: raise()
-  Interrupted,  // the program was, or a checkpoint's recomputation ends: an error is set
+  Failed,       // the graph raised and was undone: run the code uncompiled instead. See take_failure()
+  Raised,       // it raised after an irreversible write, so the exception leaves the frame: raise()
+  Interrupted,  // by a signal, or by the end of a checkpoint's recomputation: an error is set
 };
 
 class SegmentRun {
@@ -25,17 +25,18 @@ class SegmentRun {
   ~SegmentRun() { release(); }
   SegmentRun(const SegmentRun&) = delete;
 
-  /// Takes a segment to check, in the place of one that did not hold.
+  /// Selects a segment to check, replacing one whose guards failed.
   void begin(const SegmentPtr& segment);
-  /// Evaluates the guards; runs no Python. On success this holds references to all that graph and replay read.
+  /// Evaluates the guards; runs no Python. On success this object owns references to all that graph and replay read.
   bool check(const plan::Roots& roots, plan::Dropped& dropped);
-  /// Calls the compiled graph, if there is one. Its results become registers. The backend of the family may be asked
-  /// what an exception means; it may be null.
+  /// Calls the compiled graph, if there is one, and puts its results into registers. The family's backend may be asked
+  /// what an exception means; `family` may be null.
   GraphResult graph(const Family* family);
   std::unique_ptr<Failure> take_failure() { return std::move(failure_); }
-  /// After Raised: makes the effects that came before the node that raised, and sets its exception. See raise_at_node.
+  /// After Raised: makes the effects from before the node that raised, and sets its exception. Returns as raise_at_node
+  /// does.
   int raise(PyFunctionObject* root);
-  /// Makes the effects; only then every register has its value. False with an error set: a bug or no memory.
+  /// Makes the effects and fills the remaining registers. False with an error set: a bug or no memory.
   bool replay();
   /// Borrowed; null for kNull.
   PyObject* value(plan::Register r) const { return r < 0 ? nullptr : registers_[r]; }

@@ -1,3 +1,5 @@
+// The lists behind sharing: the tables of each code object, and segments that outlived their entry. Both are bounded,
+// since a look must stay cheap beside a capture.
 #include "runtime/sharing.h"
 
 #include <algorithm>

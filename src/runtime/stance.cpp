@@ -1,3 +1,4 @@
+// Names of stances, and what changes in the process when one is set.
 #include "runtime/stance.h"
 
 #include <stdexcept>

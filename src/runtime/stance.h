@@ -1,4 +1,5 @@
-// What torch.compiler.set_stance says of captures, in the whole process.
+// The process-wide stance set by torch.compiler.set_stance: whether entries capture, and what happens without a
+// segment.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,20 +8,20 @@ namespace gramme::runtime {
 
 enum class Stance : uint8_t {
   Default,
-  ForceEager,           // entries run plainly
-  EagerOnRecompile,     // what no segment serves runs plainly
+  ForceEager,           // entries run uncompiled
+  EagerOnRecompile,     // calls that no segment serves run uncompiled
   FailOnRecompile,      // ... raises
-  EagerThenCompile,     // the first call of a function runs plainly, and teaches what varies
+  EagerThenCompile,     // the first call of a function runs uncompiled, and shows what varies
   AotEagerThenCompile,  // the first capture of each place is for aot_eager, and lasts
-  SkipGuards,           // as FailOnRecompile, in PyTorch's other words: guards are checked all the same
-  ForceBackend,         // entries call their forms with another backend (gramme._policy.forced)
+  SkipGuards,           // as FailOnRecompile, with PyTorch's other message: guards are still checked
+  ForceBackend,         // entries call the same function compiled for another backend (gramme._policy.forced)
 };
 
 /// Guarded by the GIL.
 inline Stance stance = Stance::Default;
 
-/// Whether a call of an entry may take another way than to its own segments: a stance that forces a backend, or an
-/// entry whose backward is compiled. Guarded by the GIL.
+/// `detours`: some call may bypass its entry's segments, because a stance forces a backend or an entry compiles its
+/// backward. Guarded by the GIL.
 inline bool detours = false, backwards_compiled = false;
 
 void set_stance(Stance said);

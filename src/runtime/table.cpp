@@ -1,3 +1,5 @@
+// The lists of segments at a resume point: their order, which of them the recompile limit counts, and the garbage
+// collector's view of them.
 #include "runtime/table.h"
 
 #include <algorithm>
@@ -35,7 +37,8 @@ int ResumePoint::confined() const {
                [](const plan::Segment& segment) { return segment.exit.callers.empty() && !segment.iterates; });
 }
 
-/// More call sites share what ends with the frame, and more items what ends before them.
+/// Once there are enough of them, forbids more segments that return into callers or take iterator items: segments that
+/// end earlier serve more calls.
 void ResumePoint::restrain(int most) {
   constexpr int kReturning = 4;
   auto returning = [](const plan::Segment& segment) { return !segment.exit.callers.empty() && !segment.iterates; };
@@ -48,7 +51,7 @@ bool ResumePoint::has_graph() const {
 }
 
 namespace {
-constexpr size_t kStaticFirst = 2;  // so many are tried before one that serves any size
+constexpr size_t kStaticFirst = 2;  // segments for fixed sizes that are tried before one for any size
 }  // namespace
 
 bool varies(const plan::Segment& segment) { return !segment.guards.description().shapes.symbols.empty(); }
@@ -67,7 +70,7 @@ Family::~Family() {
   try {
     keep_segments(*this);
   } catch (const std::exception&) {
-    PyErr_Clear();  // nothing has to be kept
+    PyErr_Clear();  // keeping segments for later entries is optional
   }
 }
 
@@ -111,7 +114,7 @@ int Family::traverse(visitproc visit, void* arg) const {
     Py_VISIT(table->code());
     for (const auto& point : table->points())
       for (size_t i = 0; point && i < point->segments.size(); ++i) {
-        if (point->segments[i].use_count() != 1) continue;  // running: kept alive by more than this table
+        if (point->segments[i].use_count() != 1) continue;  // running now, so other references exist
         if (int stop = traverse_segment(*point->segments[i], visit, arg)) return stop;
       }
   }

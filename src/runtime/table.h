@@ -1,4 +1,4 @@
-// What one entry has captured: segments by code object and resume point.
+// The segments that one entry has captured, by code object and resume point.
 #pragma once
 #include <array>
 #include <memory>
@@ -15,14 +15,15 @@
 
 namespace gramme::runtime {
 
-using SegmentPtr = std::shared_ptr<plan::Segment>;  // a running segment outlives its table
+using SegmentPtr = std::shared_ptr<plan::Segment>;  // shared: a running segment outlives its table
 
-/// True if it serves several sizes or numbers.
+/// True if the segment serves several sizes or numbers.
 bool varies(const plan::Segment& segment);
 
 inline constexpr int kPatience = 8192;
 
-/// What is handled where a segment starts: by its frames, around the generator that they are of.
+/// Which exceptions are being handled where a segment starts: in its own frames, and around the generator they belong
+/// to.
 enum class Handling : uint8_t { Nothing, Own, Outer, Both };
 inline Handling handling_of(const cpython::Handled& handled) {
   return static_cast<Handling>((handled.own != nullptr) + 2 * (handled.outer != nullptr));
@@ -35,23 +36,25 @@ struct ResumePoint {
   std::vector<SegmentPtr> segments;  // last hit first
   bool capturing = false;            // by some thread; the others run plainly meanwhile
   bool frozen = false;               // no more captures: the limit was reached, or several in a row failed
-  bool steps = false;                // a segment from here ended at once: the instruction is carried out without a look
+  bool steps = false;                // a segment from here ended at once: the instruction is carried out without lookup
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own
-  bool returns = true;               // segments from here may go on in the callers
-  bool iterates = true;              // and take items of iterators from before
-  bool looked_at = false;    // what it teaches is known: of a call that ran plainly, or of a capture for aot_eager
-  int failures = 0;          // since the last segment
-  int returning = 0;         // segments whose exit is Return
-  int patience = kPatience;  // for frames without a graph in the instruction carried out here; see callees.h
+  bool returns = true;               // segments from here may continue in the callers
+  bool iterates = true;              // segments from here may take items of existing iterators
+  bool looked_at = false;            // look() has seen a call here, or a capture for aot_eager has
+  int failures = 0;                  // failed captures since the last segment
+  int returning = 0;                 // segments whose exit is Return
+  int patience = kPatience;          // for frames without a graph in the instruction carried out here; see callees.h
 
   void add(SegmentPtr segment);
   void remove(const plan::Segment& segment);
-  /// Segments that neither go on in callers nor take items of iterators from before: what the recompile limit is about.
+  /// The number of segments that neither continue in callers nor take items of existing iterators: what the recompile
+  /// limit counts.
   int confined() const;
   bool has_graph() const;
-  /// Says what the next ones may do; `most` is the recompile limit.
+  /// Restricts what the next segments may do; `most` is the recompile limit.
   void restrain(int most);
-  /// Moves the index-th segment forward: those for fixed sizes, of which kernels are better, stand before the others.
+  /// Moves the index-th segment forward. A few for fixed sizes, which have better kernels, stay before those for any
+  /// size.
   void hit(size_t index) {
     ++segments[index]->hits;
     if (index) move_forward(index);
@@ -69,20 +72,20 @@ class CodeTable {
   CodeTable(const CodeTable&) = delete;
   PyCodeObject* code() const { return code_.get(); }
   const bytecode::Code& decoded() const { return decoded_; }
-  /// Made at the first request; the address stays.
+  /// Made at the first request; its address never changes.
   ResumePoint& point(int offset, Handling handling) {
     const size_t at = place_of(offset, handling);
     if (at >= points_.size() || !points_[at]) [[unlikely]]
       add_point(at, offset, handling);
     return *points_[at];
   }
-  /// Null where nothing happened yet.
+  /// Null if nothing has happened there yet.
   const ResumePoint* find(int offset, Handling handling) const {
     const size_t at = place_of(offset, handling);
     return at < points_.size() ? points_[at].get() : nullptr;
   }
   const std::vector<std::unique_ptr<ResumePoint>>& points() const { return points_; }
-  Binder binder;  // binding runs no Python either: the table is still there afterwards
+  Binder binder;  // binding runs no Python, so the table survives it
 
  private:
   static size_t place_of(int offset, Handling handling) {
@@ -92,7 +95,7 @@ class CodeTable {
 
   Owned<PyCodeObject> code_;
   const bytecode::Code& decoded_;
-  std::vector<std::unique_ptr<ResumePoint>> points_;  // by place_of(); null where nothing happened yet
+  std::vector<std::unique_ptr<ResumePoint>> points_;  // by place_of(); null if nothing has happened there yet
 };
 
 /// Everything that belongs to one entry: its function's table and those of callees that are captured on their own.
@@ -102,12 +105,12 @@ class Family {
   ~Family();
   Family(const Family&) = delete;
   Capturer& capturer() const { return *capturer_; }
-  /// Shared: a call that runs keeps its table when the family is reset.
+  /// Shared, so that a running call keeps its table when the family is reset.
   const std::shared_ptr<CodeTable>& table(PyCodeObject* code) {
     const std::shared_ptr<CodeTable>* recent = recent_[place_of(code)];
     return recent && (*recent)->code() == code ? *recent : find_table(code);
   }
-  /// Drops all segments; the family is empty before the first of them is.
+  /// Drops all segments. The family is already empty when the first segment dies.
   void clear() {
     recent_.fill(nullptr);
     std::exchange(tables_, {}).clear();
@@ -115,7 +118,7 @@ class Family {
   const std::unordered_map<PyCodeObject*, std::shared_ptr<CodeTable>>& tables() const { return tables_; }
   /// For the garbage collector: visits each strong reference that the tables hold.
   int traverse(visitproc visit, void* arg) const;
-  /// Gives whether a meter or recording is open.
+  /// Counts an event. True if a meter or recording is open.
   bool count(uint64_t Counters::* what) {
     ++(counters.*what);
     if (!is_watched()) return false;
@@ -123,11 +126,11 @@ class Family {
     return true;
   }
   bool has_graph() const;
-  /// Why the first capture that ended inside the program did; null if none did.
+  /// Why the first capture that did not reach the function's end broke; null if all reached it.
   const plan::Ending* first_break() const;
   Counters counters;
-  bool looked_over = false;        // the first call was looked at for whether anything is captured
-  bool forced = false;             // its backend is what torch.compiler.set_stance(force_backend=) asks for
+  bool looked_over = false;        // the first call was checked for whether anything is captured
+  bool forced = false;             // its backend is the one that torch.compiler.set_stance(force_backend=) asks for
   bool compiles_backward = false;  // torch._dynamo.config.compiled_autograd was set as it was compiled
   PyObject* entry = nullptr;       // borrowed; null once it has died
 

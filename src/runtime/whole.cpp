@@ -1,3 +1,5 @@
+// Whole captures: capture a call, split its replay into what makes objects and what changes the world, run only the
+// first, and list the second as changes.
 #include "runtime/whole.h"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ namespace {
   throw PythonError();
 }
 
-/// As the function's frame holds them before its first instruction.
+/// The arguments as the function's frame holds them before its first instruction.
 std::vector<PyObject*> locals_of(PyFunctionObject* function, const std::vector<PyObject*>& arguments) {
   PyCodeObject* code = cpython::code_of(function);
   const bool plain = !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS)) && code->co_kwonlyargcount == 0;

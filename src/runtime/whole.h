@@ -1,4 +1,4 @@
-// One call captured as a whole, and not run: what it would return and change, in the terms of its graph.
+// One call captured as a whole but not run: what it would return and change, expressed by its graph's outputs.
 #pragma once
 #include <Python.h>
 
@@ -11,7 +11,7 @@
 
 namespace gramme::runtime {
 
-/// What the call would do to an object that is there already, or a call that has effects.
+/// One change that the call would make to an existing object, or a call with effects.
 struct Change {
   plan::ReplayKind kind;
   Owned<> target;  // null for calls
@@ -21,12 +21,12 @@ struct Change {
 };
 
 struct Whole {
-  Owned<> result;  // made of what was there before and of what the compiled graph gave
+  Owned<> result;  // made of existing objects and of what the compiled graph returned
   std::vector<Change> changes;
 };
 
-/// Captures the call, which takes as many positional arguments. The capturer's backend gives a function in the graph's
-/// place, which is called once for the objects that stand for the graph's outputs. Throws PythonError.
+/// Captures a call with these positional arguments. The function that the capturer's backend returns for the graph is
+/// called once, for objects that stand for the graph's outputs. Throws PythonError.
 Whole capture_whole(PyFunctionObject* function, const std::vector<PyObject*>& arguments, Capturer& capturer);
 
 }  // namespace gramme::runtime

@@ -1,4 +1,5 @@
-// Values as arguments of calls in the graph.
+// Turns values into the arguments of a graph's calls: nodes, constants, containers, and the numbers that must be
+// specialised.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,7 +26,7 @@ using meta::Argument;
 
 namespace {
 
-/// What the graph has in the tensor's place: one of no class of the program, unless the class wraps others.
+/// The description of the tensor that the graph sees: a plain tensor, unless the class wraps other tensors.
 const meta::Record* plain_record(const meta::Record* record) {
   PyTypeObject* const type = once([] { return imported_type("torch", "Tensor"); });
   if (aten::is_exact_tensor_type(record->type) || meta::is_wrapper(record->type)) return record;
@@ -51,7 +52,7 @@ namespace {
 
 bool is_negative_zero(double value) { return value == 0 && std::signbit(value); }
 
-/// What a graph's Python would have for the constant is the constant: not for (-0+1j), infj, code.
+/// True if the constant's repr in generated Python evaluates to the constant itself; false for (-0+1j), infj, code.
 bool prints_as_itself(PyObject* constant) {
   if (PyCode_Check(constant)) return false;
   if (PyLong_CheckExact(constant)) return _PyLong_NumBits(constant) <= 1024;
@@ -61,13 +62,13 @@ bool prints_as_itself(PyObject* constant) {
          !is_negative_zero(value.imag);
 }
 
-/// True if the call hands a dtype on to an operator, which takes Python's numeric types for it.
+/// True if the call passes a dtype on to an operator that also accepts Python's numeric types.
 bool takes_types(const meta::Call& call) {
   return call.kind == meta::Call::Method || PyCFunction_Check(call.target) ||
          (PyFunction_Check(call.target) && !meta::is_of_program(call));
 }
 
-/// The dtype for which PyTorch takes the type.
+/// The dtype that PyTorch reads a Python numeric type as.
 Owned<> dtype_of(PyObject* type) {
   static constexpr std::pair<PyTypeObject*, const char*> kNames[] = {
       {&PyBool_Type, "bool"}, {&PyLong_Type, "int64"}, {&PyFloat_Type, "float64"}, {&PyComplex_Type, "complex128"}};
@@ -81,7 +82,7 @@ bool is_numpy(Value* seen, const char* type) {
          std::strcmp(Py_TYPE(seen->object)->tp_name, type) == 0;
 }
 
-/// True if the call makes its tensor's dtype of what it is given. A float64 of NumPy is no float there.
+/// True if the call infers its tensor's dtype from the data given. A NumPy float64 does not count as a float there.
 bool takes_data(const meta::Call& call) {
   Owned<> name = call.kind == meta::Call::Method ? share(call.target)
                                                  : Owned<>::steal(PyObject_GetAttrString(call.target, "__name__"));
@@ -91,8 +92,8 @@ bool takes_data(const meta::Call& call) {
   return !text || of_torch::is_call(text, of_torch::ReadsData);
 }
 
-/// PyTorch's functions in C take an int of NumPy for an int; one in Python may ask what it is, and operators of
-/// torch.ops take none in a list's place.
+/// True if the call accepts NumPy ints as ints: functions in C do. One in Python may look at the type, and operators of
+/// torch.ops do not accept one in place of a list.
 bool takes_numpy_ints(const meta::Call& call) {
   if (call.kind != meta::Call::Method) return PyCFunction_Check(call.target) && !meta::is_of_program(call);
   PyTypeObject* const type =
@@ -120,8 +121,7 @@ Argument sequence(Scope& scope, Arena& arena, Argument::Kind kind, const std::ve
   cannot(Reason::ArgumentKind, std::string("a ") + kind_name(value->kind) + " as argument of a tensor operation");
 }
 
-/// A float from outside the bodies of operators that take none. What is computed there of one is computed of a
-/// constant.
+/// True for a float from outside the body of an operator that takes no floats as operands. Inside, it is a constant.
 bool refuses_float(Scope& scope, const Number* number, bool is_inside) {
   const bool outside = number->type == &PyFloat_Type && !number->function && !number->expr && !is_inside;
   return outside && scope.state<FloatlessBodies>().depth > 0;
@@ -129,7 +129,7 @@ bool refuses_float(Scope& scope, const Number* number, bool is_inside) {
 
 bool is_true(const Owned<>& answer) { return answer.get() == Py_True; }
 
-/// One that the program made of constants; null if it holds anything else.
+/// The real object for one that the program made of constants; null if it holds anything else.
 PyObject* made_object(Capture& capture, Object* object) {
   PyObject* type = reinterpret_cast<PyObject*>(object->type);
   if (object->payload) return nullptr;
@@ -142,8 +142,7 @@ PyObject* made_object(Capture& capture, Object* object) {
   return capture.keep(std::move(made));
 }
 
-/// An object of a class that the program registered as opaque: what the graph has in its place is for whoever exports
-/// it to say. Null if it is none.
+/// An object of a class registered as opaque, for which the exporter chooses the graph's stand-in; null for others.
 PyObject* opaque_object(Capture& capture, Object* object) {
   const Owned<> is_opaque = imported("gramme._export._objects", "is_opaque");
   PyObject* type = reinterpret_cast<PyObject*>(object->type);
@@ -230,7 +229,7 @@ Argument Scope::passed(Class* seen) {
   return result;
 }
 
-/// A member of an IntEnum or StrEnum counts as what it is a subclass of; operators of torch.ops may be given others.
+/// Passes a member of an IntEnum or StrEnum as the int or str it is. Operators of torch.ops may take other objects.
 Argument Scope::passed(Object* object) {
   PyTypeObject* const op = of_torch::type(of_torch::OpOverload);
   if (object->existing() && object->type == op) {
@@ -258,7 +257,7 @@ Argument Scope::argument(Value* value) {
   return as_kind<PASSED>(value, [&](auto* seen) { return passed(seen); });
 }
 
-/// The arguments of a call in the arena.
+/// Fills in the arguments of a call, allocated in the arena.
 void Scope::fill(meta::Call& call, const Args& args) {
   numpy_ints_ = false;
   leaves_.clear();
@@ -286,8 +285,9 @@ void Scope::fill(meta::Call& call, const Args& args) {
 
 namespace {
 
-/// A float out of data that does not fit makes the call raise; where graphs run as they are, so does the node. Those of
-/// which the call needs nothing else lie at 0 from here on, and what they lay between is given back.
+/// A data-dependent float that does not fit a dtype makes the call raise, and the node too where graphs run as they
+/// are. Such floats are set to the interval [0, 0] for the inference if the call needs nothing else of them; returns
+/// their former intervals.
 std::vector<std::pair<Argument*, meta::Interval>> taken_to_fit(const Capture& capture, const Scope& scope,
                                                                const meta::Call& call,
                                                                const std::vector<Number*>& numbers) {
@@ -304,7 +304,7 @@ std::vector<std::pair<Argument*, meta::Interval>> taken_to_fit(const Capture& ca
   return taken;
 }
 
-/// PyTorch's compilers leave alpha= out beside a float out of data.
+/// Ends the segment at alpha= beside a data-dependent float: PyTorch's compilers drop the alpha there.
 void refuse_scaled(const Capture& capture, const Scope& scope, const meta::Call& call,
                    const std::vector<Number*>& numbers) {
   static PyObject* const alpha = intern("alpha");
@@ -320,7 +320,7 @@ void refuse_scaled(const Capture& capture, const Scope& scope, const meta::Call&
 
 }  // namespace
 
-/// The numbers on which the call's Outcome depends become constants, or are expressions to it.
+/// Makes the numbers that the call's Outcome depends on constants, or passes them as expressions.
 void Scope::specialize_needed(meta::Call& call, const Args& args) {
   std::vector<Number*> numbers = numbers_;
   size_t at = 0;
@@ -341,7 +341,7 @@ void Scope::specialize_needed(meta::Call& call, const Args& args) {
   if (needed) fill(call, args);
 }
 
-/// All sizes of the call become numbers.
+/// Makes all sizes in the call constants.
 void Scope::fix_sizes(meta::Call& call, const Args& args) {
   auto fix = [&](shape::SymInt number) { return shape::SymInt(capture_.fixed(number)); };
   meta::each_leaf(call, [&](const Argument& leaf) {

@@ -1,3 +1,5 @@
+// Finds or makes the tensor under an array. An array that existed before the capture becomes a tensor source of its own
+// (Kind::ArrayTensor), so that guards describe its type, sizes and strides.
 #include "trace/arrays.h"
 
 #include "aten/arrays.h"

@@ -1,5 +1,5 @@
-// NumPy's arrays in a capture, and the numbers of NumPy's types that are data: Objects of NumPy's classes over tensors,
-// which share their memory. Whatever NumPy does with them is an operation on those tensors.
+// NumPy arrays and NumPy scalars that are data, in a capture: Objects of NumPy's classes over tensors that share their
+// memory. What NumPy does with them becomes an operation on those tensors.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
@@ -13,8 +13,8 @@ class Trace;
 struct Array {
   value::Tensor* tensor;
   bool writeable;
-  // Where NumPy has a view that no tensor can be (its strides are negative), and `tensor` a copy: what it is a view of,
-  // and its strides (a tuple, kept by the trace). It may be read while nobody writes to that memory.
+  // For a NumPy view with negative strides, which no tensor can be: `tensor` is a copy, these are the tensor it views
+  // and its strides (a tuple, kept by the trace). The copy may be read until that memory is written.
   value::Tensor* view_of = nullptr;
   PyObject* strides = nullptr;
 };
@@ -25,8 +25,8 @@ struct Arrays {
   std::unordered_set<const value::Tensor*> given;  // tensors that the program has too, not only their array
 };
 
-/// What lies below the value, which was seen; null if it is no array, or one that no tensor can be laid over. The first
-/// time it is asked about an array from before, that array's type, sizes and strides are guarded.
+/// The tensor under a seen value; null if it is no array, or one that no tensor can share memory with. The first
+/// request for an existing array guards its type, sizes and strides.
 const Array* array_of(Trace& trace, Value* seen);
 
 /// A new array over the tensor, or one of its numbers; the type is numpy.ndarray or numpy.float64 and its like.

@@ -1,4 +1,5 @@
-// Bodies of higher-order operators: a tree of graphs, of which the scope fills one at a time.
+// Bodies of higher-order operators: graphs inside the segment's graph. The scope fills one at a time and lifts what it
+// uses from outside.
 #include <algorithm>
 
 #include "base/imported.h"
@@ -35,7 +36,7 @@ graph::Node* Scope::here(graph::Node* node) {
   return graph_->here(node);
 }
 
-/// A value of a body that is over: the body returns it, too.
+/// Makes a finished body also return a value that is used after it.
 graph::Node* Scope::take_out(graph::Node* node) {
   while (!graph_->is_in(node->graph)) {
     graph::Node* caller = node->graph->caller;
@@ -95,7 +96,7 @@ Argument Scope::sequence_of(Argument::Kind kind, const std::vector<Argument>& it
   return result;
 }
 
-/// The node runs the bodies in the argument.
+/// Records that the node runs the bodies in the argument, so their writes count as the node's.
 void Scope::runs(graph::Node* node, const Argument& argument) {
   for (uint32_t i = 0; i < argument.count; ++i) runs(node, argument.items[i]);
   if (argument.kind != Argument::Body || !argument.node->body) return;

@@ -1,4 +1,5 @@
-// What operators with bodies ask of the rest of a graph for a compiler that differentiates it. Kept with the scope.
+// What operators with bodies require of the rest of a graph if a compiler differentiates it. Each record is part of the
+// scope's state.
 #pragma once
 #include <unordered_map>
 #include <vector>
@@ -8,8 +9,8 @@
 
 namespace gramme::trace {
 
-/// Tensors that a body took, where gradients are recorded: AOTAutograd keeps them for backward and does not copy what
-/// is written to later.
+/// Tensors that a body uses while gradients are recorded. AOTAutograd saves them for backward without a copy, so they
+/// must not be written later.
 struct TakenByBodies {
   struct Taken {
     value::Tensor* tensor;
@@ -19,19 +20,19 @@ struct TakenByBodies {
   std::vector<Taken> tensors;
 };
 
-/// Bodies under way of operators that take no floats as operands.
+/// Bodies being traced whose operators take no floats as operands.
 struct FloatlessBodies {
   int depth = 0;
 };
 
-/// Bodies under way that get gradients: of those only sizes, dtype and device are known, and they run with another grad
-/// mode than they are traced with.
+/// Bodies being traced that receive gradients. Only their sizes, dtype and device are known, and they run under a
+/// different grad mode than they are traced with.
 struct OfGradients {
   int depth = 0;
 };
 
-/// What the bodies of hooks took from the graph around: backward reads it as it is then. Memory that the graph makes is
-/// known by its root and the root step of the hook.
+/// What the bodies of hooks take from the graph around them: backward reads it with the content it has then. Memory
+/// that the graph makes is identified by its root tensor and the root step of the hook.
 struct ReadByHooks {
   std::unordered_map<const value::Tensor*, size_t> made;
   std::vector<const graph::Node*> inputs, outputs;  // that are watched: of the graph

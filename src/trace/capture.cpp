@@ -1,4 +1,4 @@
-// Values and guards of a capture.
+// Making values (constants, numbers, pinned and adopted objects), looking into lazy ones, and collecting guards.
 #include "trace/capture.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ PyObject* Capture::constant_of(Value* value) {
 
 namespace {
 
-/// Fills a real container with the concrete forms of values; false if one has none.
+/// Collects the real objects equal to the values; false if one has none.
 bool concrete_items(Capture& capture, const std::vector<Value*>& values, std::vector<Owned<>>& out) {
   for (Value* value : values) {
     out.push_back(capture.concrete(value));
@@ -257,7 +257,7 @@ Value* Capture::adopt(Owned<> object) {
 
 namespace {
 
-/// What one number lies between, where two facts say it: in both.
+/// Merges two facts that bound the same number: it lies in both intervals.
 void narrow(guards::Fact& known, const guards::Fact& other) {
   auto end = [](const guards::Fact& fact, Py_ssize_t i) {
     return PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), i));
@@ -269,7 +269,8 @@ void narrow(guards::Fact& known, const guards::Fact& other) {
 }  // namespace
 
 namespace {
-/// What is done with sources goes down to their roots, on the stack. Asked now and then: a long way takes long.
+/// Ends the segment at sources nested too deeply: functions over sources recurse to the root. Checked only now and
+/// then, since walking a long chain takes time.
 void refuse_depth(const Source* source) {
   constexpr int kDeepestSource = 10000;
   int depth = 0;
@@ -283,7 +284,7 @@ void Capture::guard(guards::Fact fact) {
   bool about_itself =
       fact.kind == K::Type || fact.kind == K::Identity || fact.kind == K::Constant || fact.kind == K::Present;
   if (fact.source->kind == source::Kind::Pinned && about_itself) return;
-  if (is_of_made(fact.source)) return;  // nobody else has it
+  if (is_of_made(fact.source)) return;  // no outside reference to it can exist
   const Source* second = fact.kind == K::Subclass ? pool->pinned(fact.object.get()) : fact.other;
   uint64_t other = second ? second->id + 1 : 0;
   uint64_t key = static_cast<uint64_t>(fact.source->id) << 34 | static_cast<uint64_t>(fact.kind) << 28 | other;
@@ -314,7 +315,7 @@ Value* Capture::address(Value* object) {
     cannot(Reason::ArgumentKind, "id() of a constant");
   auto known = addresses_.find(object);
   if (known != addresses_.end()) return known->second;
-  constexpr size_t kMost = 64;  // each is told apart from each
+  constexpr size_t kMost = 64;  // every pair gets a guard
   if (addresses_.size() == kMost) cannot(Reason::ArgumentKind, "id() of many objects");
   for (auto& [other, address] : addresses_) same(object, other);
   auto* result = make<Object>();

@@ -1,4 +1,5 @@
-// What one capture knows of the program: its objects as values, what it read of them (facts), what it wrote (effects).
+// What one capture knows of the program: its objects as values, what it read of them (facts) and what it wrote
+// (effects).
 //
 //   Value* x = capture.wrap(object, capture.pool->local(0, name));   // Lazy: nothing recorded yet
 //   Value* seen = capture.see(x);                                    // its kind, with guards
@@ -35,15 +36,15 @@ class Capture {
   const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
   const Policy& policy;
   const Contract& contract = policy.contract;
-  meta::DataDependence data;  // what the graph may take out of data: policy's, or what the program says meanwhile
+  meta::DataDependence data;  // which data-dependent values graphs may use; the program may change it
   Shapes shapes;
   Inliner* inliner = nullptr;
-  Value* handled = nullptr;  // the exception that the innermost generator under way or, if none is, functions handle
-  Value* outer_handled = nullptr;  // what whoever resumed that generator handles
+  Value* handled = nullptr;  // the exception handled in the innermost running generator, or by functions if none runs
+  Value* outer_handled = nullptr;  // the exception handled by whoever resumed that generator
   int depth = 0;                   // inlined calls
   int deepest = 0;                 // that depth was
-  int frameless = 0;               // Python functions under way in place of which models run
-  /// What a room further up keeps with the capture.
+  int frameless = 0;               // running Python functions that are replaced by models
+  /// State that a higher room keeps with the capture, by type.
   template <class T>
   T& state() {
     return states_.get<T>();
@@ -60,7 +61,7 @@ class Capture {
   }
   /// Keeps a real object alive until the end of the capture.
   PyObject* keep(Owned<> object);
-  /// How many references to it the capture holds.
+  /// The number of references to the object that the capture itself holds.
   Py_ssize_t references_to(PyObject* object) const;
   Value* constant(PyObject* object);  // shares it
   Value* constant(Owned<> object);
@@ -68,13 +69,13 @@ class Capture {
   Value* boolean(bool b) const { return b ? true_ : false_; }
   Value* integer(int64_t n);
   Value* integer(shape::SymInt n) { return n.is_number() ? integer(*n.number()) : expression(n.expr()); }
-  /// A Number, or a Constant if it can be one thing only.
+  /// A Number, or a Constant if the expression has only one possible value.
   Value* expression(shape::Expr e);
-  /// The condition is decided, and guarded.
+  /// Decides the condition by the present values, and guards the answer.
   bool decide(shape::Expr condition) { return shapes.decide(condition, position()); }
-  /// True if the program needed a size of the expression as a number, in an earlier capture.
+  /// True if an earlier capture needed a size in the expression as a constant.
   bool was_needed(shape::Expr e) const;
-  /// A size or stride that must be known.
+  /// The present value of a size or stride, as a constant from now on.
   int64_t fixed(shape::SymInt n) { return n.is_number() ? *n.number() : shapes.fix(n.expr(), position()); }
   Value* text(const std::string& s);
   Value* null() const { return null_; }
@@ -83,13 +84,13 @@ class Capture {
   value::Dict* dict();
   /// A builtin, type or module as a value, held by the segment; no guard (the caller has one, or it is immortal).
   Value* pinned(PyObject* object);
-  /// A real object that was made by running a pure C function on constants: constants and new containers of them.
+  /// The value of a real object that a pure C function made of constants: a constant, or a new container of constants.
   Value* adopt(Owned<> object);
   value::Namespace* namespace_of(PyObject* dict, const Source* source);
 
-  /// A real object at a source, not looked into.
+  /// A lazy value for a real object at a source; nothing is guarded yet.
   Value* wrap(PyObject* object, const Source* source);
-  /// In the scope, one level deeper in a value: a container may contain itself.
+  /// Scope of one level of recursion into a value. A container may contain itself, so depth is limited.
   class Deeper {
    public:
     explicit Deeper(Capture& capture) : capture_(capture) {
@@ -104,8 +105,8 @@ class Capture {
     static constexpr int kDeepest = 500;
     Capture& capture_;
   };
-  /// What a value stands for; records the guards of looking into it. Never a Lazy. Whatever goes down into values comes
-  /// through here, so here it meets the end of the stack.
+  /// The value behind a Lazy, with the guards of looking into it; never a Lazy itself. All recursion into values passes
+  /// through here, so this also checks the stack.
   Value* see(Value* value) {
     need_room();
     return value->kind == value::Kind::Lazy ? force(static_cast<value::Lazy*>(value)) : value;
@@ -114,11 +115,11 @@ class Capture {
   T* see_as(Value* value) {
     return value::as<T>(see(value));
   }
-  /// The constant's object, or null if it is none. Specialises a Number.
+  /// The constant's object, or null for other values. Specialises a Number.
   PyObject* constant_of(Value* value);
-  /// Numbers that were specialised, and that were taken as dynamic.
+  /// Sources of numbers that were specialised, and of numbers that were captured as varying.
   const std::vector<const Source*>& specialized() const { return specialized_; }
-  /// Those of them that are floats and 0: what starts at 0 (a maximum, a sum of weights) may vary from then on.
+  /// Sources of specialised floats that were 0: a running maximum or sum starts at 0 and may vary afterwards.
   const std::vector<const Source*>& zeros() const { return zeros_; }
   const std::vector<const Source*>& dynamic() const { return dynamic_; }
   /// The number at its source is a constant from now on.
@@ -126,15 +127,15 @@ class Capture {
   /// A real object equal to the value if it consists of constants only (tuples, lists, dicts, sets, slices of them),
   /// else null.
   Owned<> concrete(Value* value);
-  /// The Python number that PyTorch's operators take a scalar of NumPy for; null if there is none.
+  /// The Python number that PyTorch's operators convert a NumPy scalar to; null if there is none.
   Value* python_number(Value* scalar);
-  /// id(object): the same value for the same object, told apart from the addresses of all others asked for.
+  /// id(object): the same value for the same object, distinct from all other addresses asked for.
   Value* address(Value* object);
   void note_generator(value::Generator* generator) { generators_.push_back(generator); }
   const std::vector<value::Generator*>& generators() const { return generators_; }  // made in the capture
 
   // ---- state of existing objects, read through the log (state.cpp, containers.cpp)
-  /// An instance's own attribute (no class, no descriptor): the value or null; guarded.
+  /// An instance's own attribute (from its dict, not from the class): the value or null; guarded.
   Value* own_attribute(Value* object, PyObject* name);                    // of an Object, Function, Partial or Dict
   void store_own_attribute(Value* object, PyObject* name, Value* value);  // null deletes
   Value* slot_attribute(value::Object* object, PyObject* name);           // member descriptors
@@ -145,105 +146,106 @@ class Capture {
   void store_global(value::Namespace* names, PyObject* name, Value* value);
   Value* cell_content(value::Cell* cell, value::Namespace* reader = nullptr);  // null if empty; reader: of who asks
   void store_cell(value::Cell* cell, Value* content);
-  void store_dict(value::Cell* cell, value::Class* made);  // its content is the dict of a class made in the capture
-  /// Existing dict: the entry under the key, read from the real dict if need be; null if missing.
+  void store_dict(value::Cell* cell, value::Class* made);  // fills it with the dict of a class made in the capture
+  /// The value under the key, read from the real dict if it is not known yet; null if missing.
   Value* dict_get(value::Dict* dict, Value* key);
   void dict_set(value::Dict* dict, Value* key, Value* value);
   bool dict_erase(value::Dict* dict, Value* key);
-  /// All entries in order are in dict->entries afterwards.
+  /// Reads all entries, in order, into dict->entries.
   void load(value::Dict* dict);
   size_t dict_size(value::Dict* dict);
   /// Call before changing a container's content.
   void will_change(Value* container);
-  /// The item at the place from the end, 1 for the last, of a list whose length is not known; null if it must be.
+  /// The place-th item from the end (1 is the last) of a list of unguarded length; null if the length must be guarded.
   Value* item_from_end(value::List* list, size_t place);
-  /// Instead of it: one item of a list or deque gets another value.
+  /// Call instead of will_change() if one item of a list or deque is replaced.
   void will_store_item(Value* sequence);
   /// What an existing list or deque held before its first change; null if it was never changed.
   const std::vector<Value*>* original_items(Value* container) const;
-  /// The next item of an iterator from before (sort Live), read ahead of it; null at its end.
+  /// The next item of an iterator that existed before (sort Live), read without advancing it; null at its end.
   Value* next_of_live(value::Iterator* iterator);
-  /// True if it will give none.
+  /// True if the iterator is exhausted.
   bool is_at_end(value::Iterator* iterator) const;
-  /// True if such an iterator was asked for an item.
+  /// True if an existing iterator was asked for an item.
   bool iterates() const { return iterates_; }
   void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
-  /// The attributes of an existing object are known from now on. Ends the segment if its dict is, too.
+  /// Records that the attributes of an existing object are tracked. Ends the segment if its dict is tracked as a dict
+  /// already.
   void note_dict_of(PyObject* object);
 
   // ---- classes (classes.cpp)
   /// The raw object along the MRO (borrowed, null if absent); guarded for heap types.
   PyObject* type_lookup(PyTypeObject* type, PyObject* name);
-  /// The same as a value with a source below the type.
+  /// The same as a value, with a source relative to the type.
   Value* type_attribute(PyTypeObject* type, PyObject* name);
-  /// `type.__bases__` may be assigned.
+  /// Guards the type's MRO: `type.__bases__` may be assigned.
   void guard_mro(PyTypeObject* type);
   /// PyType_IsSubtype, guarded.
   bool is_subtype(PyTypeObject* type, PyTypeObject* base);
-  /// Class attributes the capture wrote: seen by every later look at the type or its subclasses.
-  /// `raw` is a real object of the value's type; both null delete.
+  /// Writes a class attribute; later lookups in the type or its subclasses see it. `raw` is a real object of the
+  /// value's type; both null delete.
   void store_class_attribute(value::Class* cls, PyObject* name, Value* value, PyObject* raw);
-  /// A class that the program makes: the real type gives it its shape, the attributes are what its namespace holds.
+  /// A class that the program makes: the real type has its layout, the attributes are the content of its namespace.
   value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
   bool is_made(PyTypeObject* type) const;
-  /// True if it stands below such a class, or an instance of it that was made with it. Those of the next call are
-  /// others.
+  /// True if the source leads through a class that the capture made, or an instance made with it. At the next call
+  /// those are different objects.
   bool is_of_made(const Source* source) const;
-  /// What its __dict__ shows: raw members by name, as the program left them.
+  /// The content of cls.__dict__: raw members by name, as the program left them.
   value::Dict* class_names(value::Class* cls);
-  /// What a class holds under a name: a real object of its type, and the value.
+  /// The member of a class under a name: a real object of the same type, and the value.
   struct ClassEntry {
     PyObject* raw = nullptr;
     Value* value = nullptr;
   };
-  /// What the one class holds itself, as the program left it; not guarded.
+  /// The member of this class alone, not of its bases, as the program left it; not guarded.
   ClassEntry own_class_entry(PyTypeObject* type, PyObject* name);
 
   // ---- effects
-  /// Call before the program changes what the value is; nothing to do where it may change anything (confined.h).
+  /// Call before the program changes the value. Ends the segment in a confined body (confined.h) that may not do so.
   void changes(Value* target) {
     if (confined_) [[unlikely]]
       confined_->change(target);
   }
-  /// The program looked up an attribute or a variable: see Confined::read.
+  /// Call when the program has read an attribute or a variable: see Confined::read.
   void reads(const Value* owner, Value* found, Value* holder = nullptr, PyObject* name = nullptr) const {
     if (confined_) [[unlikely]]
       confined_->read(owner, found, holder, name);
   }
-  /// It wrote to the memory of a tensor.
+  /// Call when the program has written to the memory of a tensor.
   void writes(const value::Tensor* target) {
     if (confined_) [[unlikely]]
       confined_->write(target);
   }
   const effects::Log& effects() const { return effects_; }
-  /// (target, name) was written: state of the target that the log does not keep itself.
+  /// Logs a write to (target, name) whose new state is kept in the target's value.
   void note_effect(effects::Kind kind, Value* target, PyObject* name) {
     changes(target);
     effects_.add(kind, target, name, moment());
   }
-  /// Replay calls the function. `result` stands for what it returns, which is there for whatever is rebuilt after it.
+  /// Makes replay call the function. `result` stands for the value that it returns; what is rebuilt later may use it.
   void call_in_replay(PyObject* function, std::vector<Value*> operands, Value* result = nullptr) {
     if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
     effects_.add_call(function, std::move(operands), moment(), result);
   }
-  /// The same of one that only counts (effects::Log::add_quiet_call).
+  /// The same for a function that only counts something (effects::Log::add_quiet_call).
   void count_in_replay(PyObject* function, std::vector<Value*> operands) {
     if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
     effects_.add_quiet_call(function, std::move(operands), moment());
   }
-  /// True while the program runs what may be run as often as an operator likes.
+  /// True inside a body that its operator may run any number of times.
   bool is_confined() const { return confined_ != nullptr; }
 
   // ---- the program's exceptions (raise.cpp)
   value::Object* exception(PyTypeObject* type, std::vector<Value*> args);
   [[noreturn]] void raise(value::Object* exception);
-  /// What sys.exc_info() tells, and is the context of what is raised; null if there is none.
+  /// The exception of sys.exc_info(), which becomes the context of a raised one; null if there is none.
   Value* handled_exception() const { return handled ? handled : outer_handled; }
-  /// Turns the Python error that is set into the program's exception.
+  /// Raises the Python error that is set as the program's exception.
   [[noreturn]] void raise_current();
-  /// The exception's text is the capture's own: the names in it are guarded once the program gets hold of it.
+  /// Notes that the capture wrote the exception's text: once the program can read it, the names in it are guarded.
   void note_own_text(value::Object* exception) { untold_.push_back(exception); }
-  /// The program handles the exception.
+  /// Call when the program handles the exception.
   void told(Value* exception);
 
   // ---- guards
@@ -252,20 +254,20 @@ class Capture {
   void guard_absent(const Source* source);
   bool has_written_classes() const { return !written_classes_.empty(); }
   void guard_length(const Source* source, size_t length);
-  /// What a class or function is called, given to the program: source::Kind::Name says which name.
+  /// Guards the name of a class or function that the program reads; source::Kind::Name says which name.
   void guard_name(PyObject* named, const Source* source, int64_t index);
-  /// The names in a text for the program: of the classes and functions that the capture met.
+  /// Guards those names in a text that belong to classes and functions of this capture.
   void guard_names_in(std::string_view text);
   const std::vector<guards::Fact>& facts() const { return facts_; }
-  /// a is b, of existing objects: a guard when both have sources.
+  /// `a is b` for existing objects; guarded if both have sources.
   bool same(Value* a, Value* b);
 
   // ---- where the capture stands
-  /// Counts work against the budget.
+  /// Counts one unit of work against the budget.
   void tick() {
     if (++instructions_ > policy.max_instructions) cannot(policy.beyond);
   }
-  /// A step deeper: raises where the thread's stack would not do for it.
+  /// Call before recursing: ends the segment if the thread's stack is nearly used up.
   void need_room() const {
     if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < lowest_) [[unlikely]]
       gramme::need_room();
@@ -275,16 +277,16 @@ class Capture {
   void enter_opaque() {
     if (inliner) inliner->enter_opaque();
   }
-  /// Steps begun; 0: before the first.
+  /// Number of steps begun; 0 before the first.
   size_t steps() const { return inliner ? inliner->steps() : 0; }
-  /// The segment must end at this step already.
+  /// Starts again with the segment ending before this step.
   [[noreturn]] void stop_at(size_t step, Reason reason, const std::string& detail) {
     stop_at_ = step;
     cannot(reason, detail);
   }
   size_t stops_at() const { return stop_at_; }
-  /// The capture ends here because the source reads nothing. The program's own call puts something there, so later
-  /// captures can go on.
+  /// Notes that the capture ends because the source holds nothing yet. The real call fills it, so later captures can
+  /// continue.
   void refuses_without(const Source* source) { refuses_without_ = source; }
   const Source* refuses_without() const { return refuses_without_; }
 
@@ -299,12 +301,12 @@ class Capture {
   }
 
  protected:
-  /// Operations so far: where in the graph an effect lies.
+  /// Number of operations so far: the position of an effect in the graph.
   virtual size_t moment() const = 0;
-  /// Somebody looked into a real tensor: it may become an input.
+  /// Called when a real tensor was looked into: it may become an input.
   virtual void found(value::Tensor* tensor) = 0;
-  /// The number's value, with guards on what it was computed from: it is a Constant from now on. Null if that is data
-  /// of tensors.
+  /// The number's value; guards what it was computed from, and turns it into a Constant. Null if it comes from tensor
+  /// data.
   virtual PyObject* specialized_value(value::Number* number) = 0;
 
  private:
@@ -348,20 +350,20 @@ class Capture {
   Value *none_, *true_, *false_, *null_;
   std::unordered_map<PyObject*, Value*> known_;  // real objects with identity -> their one value
   std::unordered_map<PyObject*, value::Namespace*> namespaces_;
-  std::unordered_set<PyObject*> dicts_of_known_;  // the attributes of known objects
+  std::unordered_set<PyObject*> dicts_of_known_;  // attribute dicts of known objects
   std::unordered_map<Value*, Value*> addresses_;
   std::vector<Owned<>> kept_;
   std::vector<guards::Fact> facts_;
   const Source* refuses_without_ = nullptr;
   std::unordered_set<uint64_t> fact_keys_;
   std::unordered_map<uint64_t, PyObject*> lookups_;
-  std::vector<value::Class*> written_classes_;  // or made
+  std::vector<value::Class*> written_classes_;  // classes written to or made
   std::vector<value::Object*> untold_;          // exceptions that models made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::vector<value::Generator*> generators_;
   std::vector<const Source*> specialized_, zeros_, dynamic_;  // numbers
   std::unordered_set<const Source*> modules_;                 // torch.nn.Modules that were looked into
-  std::unordered_map<std::string, shape::Expr> sizes_by_id_;  // those marked unbacked
+  std::unordered_map<std::string, shape::Expr> sizes_by_id_;  // sizes marked unbacked
   struct Lists final : value::ListReader {
     explicit Lists(Capture& owner) : capture(owner) {}
     void read(value::List* list) override;
@@ -373,7 +375,7 @@ class Capture {
   size_t instructions_ = 0;
   size_t stop_at_ = SIZE_MAX;
   int nesting_ = 0;
-  const uintptr_t lowest_ = lowest_with(Room::Capture);  // of the thread's stack
+  const uintptr_t lowest_ = lowest_with(Room::Capture);  // lowest stack address that a capture may reach
 };
 
 }  // namespace gramme::trace

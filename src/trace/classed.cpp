@@ -1,4 +1,4 @@
-// Tensors of subclasses with a __torch_function__ in a capture.
+// Tensor subclasses with a __torch_function__ in a capture.
 //
 // The graph knows plain tensors only: inputs of a subclass come in as plain tensors with their memory, and what
 // as_subclass() makes has the node of what it was made of; replay gives it its class. Who is asked what an operator

@@ -1,4 +1,4 @@
-// What classes hold: real ones, guarded, and what the program wrote to them; classes that the program makes.
+// Class attributes: lookups along the MRO with their guards, writes by the program, and classes that the program makes.
 #include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "plan/walk.h"
@@ -29,7 +29,7 @@ PyObject* Capture::real_type_lookup(PyTypeObject* type, PyObject* name) {
   PyObject* found = cpython::type_lookup(type, name);
   lookups_[key] = found;
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return found;
-  if (is_made(type)) {  // nothing but its bases may change before the next call
+  if (is_made(type)) {  // only its bases can differ at the next call
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_bases); ++i)
       type_lookup(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_bases, i)), name);
     return found;
@@ -80,7 +80,8 @@ void Capture::guard_name(PyObject* named, const Source* source, int64_t index) {
   guard({name, kind, share(*address)});
 }
 
-/// Each type whose name may be in the text has a fact already: whatever makes or looks up a value of it guards it.
+/// Every type whose name may be in the text has a fact already, since making or looking up a value of it guards the
+/// type.
 void Capture::guard_names_in(std::string_view text) {
   auto contains = [&](PyObject* name) {
     const char* utf8 = name ? PyUnicode_AsUTF8(name) : nullptr;
@@ -129,7 +130,8 @@ bool Capture::is_of_made(const Source* source) const {
   return is_made(PyType_Check(object) ? reinterpret_cast<PyTypeObject*>(object) : Py_TYPE(object));
 }
 
-/// Along the MRO, if a class on the way to the real answer was written; what is found behind a deletion is guarded.
+/// Searches the MRO for a member that the program wrote, before the real one. A real member found past a deleted one is
+/// guarded.
 bool Capture::find_written(PyTypeObject* type, PyObject* name, ClassEntry& found) {
   if (written_classes_.empty()) return false;
   bool deleted = false;
@@ -176,7 +178,7 @@ void Capture::store_class_attribute(Class* cls, PyObject* name, Value* value, Py
   changes(cls);
   if (!written_class(cls->type())) written_classes_.push_back(cls);
   Attribute* known = find(cls->attributes, name);
-  bool anew = known && !known->value && value;  // it was deleted: it takes its place at the end
+  bool anew = known && !known->value && value;  // deleted and set again: it moves to the end
   if (cls->existing() && anew)
     effects_.add_anew(effects::Kind::StoreClassAttr, cls, name, moment());
   else if (cls->existing())

@@ -1,3 +1,5 @@
+// Guards about pairs of objects and about the whole graph: overlapping memory of inputs, identity of objects that were
+// written, and facts that can be dropped because others imply them.
 #include "trace/closing_guards.h"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ struct Placed {
   PyObject* object;
 };
 
-/// The tensors that share memory with no other one; `aliased` gets the rest.
+/// The tensors that share memory with no other tensor of the list; the rest is added to `aliased`.
 std::vector<Placed> apart(const std::vector<Placed>& tensors, std::vector<Placed>& aliased) {
   std::vector<PyObject*> objects;
   std::vector<uint32_t> all;
@@ -42,7 +44,7 @@ void guard_pair(Trace& trace, guards::Kind kind, const Source* source, const Sou
   trace.guard(std::move(fact));
 }
 
-/// None may share memory with another unless it does at capture.
+/// Guards that no two tensors share memory, except those that do at capture.
 void guard_apart(Trace& trace, const std::vector<Placed>& tensors) {
   std::vector<Placed> aliased;
   const std::vector<Placed> group = apart(tensors, aliased);
@@ -56,7 +58,7 @@ void guard_apart(Trace& trace, const std::vector<Placed>& tensors) {
   }
 }
 
-/// Where some input is written.
+/// Guards which inputs share memory, if some input is written.
 void guard_overlaps(Trace& trace) {
   if (!trace.scope().inputs_written()) return;
   std::vector<Placed> inputs;
@@ -66,14 +68,14 @@ void guard_overlaps(Trace& trace) {
   guard_apart(trace, inputs);
 }
 
-/// What the numbers that the program read of inputs lie between.
+/// Guards the intervals of numbers that the program read from inputs.
 void guard_contents(Trace& trace) {
   trace.scope().contents().each_start([&](const Tensor* input, meta::Interval range, bool whole) {
     trace.guard(guards::between(input->source, range.low, range.high, whole));
   });
 }
 
-/// The values of real objects in the order in which the capture came to them.
+/// The values of existing objects, in the order in which the capture found them.
 std::vector<Value*> known(Trace& trace) {
   std::vector<Value*> all;
   trace.each_known([&](Value* value) {
@@ -83,8 +85,8 @@ std::vector<Value*> known(Trace& trace) {
   return all;
 }
 
-/// A tensor that gained a gradient by a write may have been a view, and all views of its base gained one with it: what
-/// is elsewhere must stay there.
+/// Guards that other tensors stay outside the storage of one that came to require a gradient by a write: all views of
+/// its base require one since.
 void guard_gained(Trace& trace) {
   if (trace.scope().gained().empty()) return;
   for (Value* value : known(trace)) {
@@ -94,7 +96,7 @@ void guard_gained(Trace& trace) {
   }
 }
 
-/// A tensor goes by the requires_grad of what it is a view of: none may be one of those whose was set.
+/// Guards that no tensor is a view of one whose requires_grad was set: views take it from their base.
 void guard_toggled(Trace& trace) {
   if (trace.scope().toggled().empty()) return;
   std::vector<Placed> tensors;
@@ -107,7 +109,7 @@ bool is_altered(Value* value) {
   return value->kind == Kind::Tensor && (value->written || static_cast<const Tensor*>(value)->altered);
 }
 
-/// True if the program changed it, or what its base in C holds.
+/// True if the program changed the object, or the content of its builtin base (payload).
 bool is_changed(Value* value) {
   const auto* object = as<Object>(value);
   return value->written || is_altered(value) || (object && object->payload && object->payload->written);
@@ -120,7 +122,8 @@ bool can_be_mistaken(const Value* value, bool alters_tensors) {
   return is_mutable(value->kind) || value->kind == Kind::Function || value->keyed;
 }
 
-/// What may be one object at another call: those of a type; a dict, and what has its attributes or globals in one.
+/// Finds values that could be one object at another call: two of the same type, or a dict and an object or module whose
+/// attributes or globals it holds.
 class Mixed {
  public:
   Mixed(const std::vector<Value*>& all, const std::vector<Value*>& pinned) {
@@ -156,7 +159,7 @@ class Mixed {
   size_t dicts_ = 0, owners_ = 0, written_dicts_ = 0, written_owners_ = 0;
 };
 
-/// A written object must stay another one than every object that was read and could be it, and so must a key.
+/// Guards that a written object, or a key, stays distinct from every other object that could be the same one.
 void guard_distinct(Trace& trace) {
   std::vector<Value*> all = known(trace);
   const bool alters_tensors = std::ranges::any_of(all, is_altered);
@@ -177,14 +180,14 @@ void guard_distinct(Trace& trace) {
     if (mixed.may_be_met(value)) guard(value);
 }
 
-/// Numbers that were to vary and turned out to be needed as constants.
+/// By source id: whether a number that was to vary was needed as a constant.
 std::vector<bool> constants(const Trace& trace) {
   std::vector<bool> result(trace.pool->size());
   for (const Source* source : trace.specialized()) result[source->id] = true;
   return result;
 }
 
-/// Without the facts that others imply: what is read or looked into, or has something below it, is present.
+/// Drops facts that others imply: an object that is read or looked into, or that has a child, is present.
 std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Source*>& reads) {
   std::vector<bool> implied(trace.pool->size());
   auto mark = [&](const Source* source) {
@@ -206,7 +209,8 @@ std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Sou
   return kept;
 }
 
-/// Without gradients nothing depends on requires_grad. What is changed keeps it: backends write by the kind of tensor.
+/// Drops requires_grad from the guards if nothing depends on it: no gradient was recorded or asked for, no input is
+/// written, no function is called in replay.
 void forget_autograd(const Trace& trace, std::vector<guards::Fact>& facts) {
   const auto& effects = trace.effects().entries();
   bool calls = std::any_of(effects.begin(), effects.end(), [](const effects::Effect& effect) {
@@ -217,7 +221,7 @@ void forget_autograd(const Trace& trace, std::vector<guards::Fact>& facts) {
     if (fact.spec) fact.spec = aten::without_autograd(*fact.spec);
 }
 
-/// Which kind of view a tensor is matters where it is written in a way that autograd records.
+/// Drops the kind of view from guards, except for tensors written in a way that autograd records.
 void forget_views(const Trace& trace, std::vector<guards::Fact>& facts) {
   const std::vector<const Tensor*> written = trace.scope().written();
   for (guards::Fact& fact : facts) {

@@ -1,4 +1,4 @@
-// What a segment guards besides what the capture met on its way: known only at its end.
+// Guards that can be determined only at the end of a capture.
 #pragma once
 #include <vector>
 
@@ -6,10 +6,10 @@
 
 namespace gramme::trace {
 
-/// Which tensors share memory, what lies in those whose content was read, which objects are one.
+/// Adds guards on shared memory, on numbers read from tensors, and on which objects are the same.
 void guard_identity(Trace& trace);
 
-/// The facts that the segment needs: `reads` are the sources it fetches in any case.
+/// The facts that the segment needs; `reads` are the sources it fetches in any case.
 std::vector<guards::Fact> facts_needed(const Trace& trace, const std::vector<const Source*>& reads);
 
 }  // namespace gramme::trace

@@ -1,3 +1,5 @@
+// The checks behind Confined: which changes and reads a confined body may make, and at its end whether everything that
+// it changed was put back.
 #include "trace/confined.h"
 
 #include <algorithm>

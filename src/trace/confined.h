@@ -1,10 +1,11 @@
-// A part of the program that may change only what it makes itself: a body that an operator runs as often as it likes.
+// A part of the program that may change only objects it makes itself, such as the body of an operator that may run it
+// any number of times.
 //
-//   Confined confined(capture);   // until it dies: a change of anything else ends the segment
-//   ... the program runs ...
-//   confined.check();             // but for what was put back
+//   Confined confined(capture); // until it is destroyed, a change of anything else ends the segment ... the program
+//   runs ... confined.check(); // ends the segment unless every tolerated change was put back
 //
-// Where the part runs later than it is captured, `runs_later()`: it may read only what is the same then.
+// Call `runs_later()` if the part runs later than it is captured: it may then read only what is still the same at that
+// time.
 #pragma once
 #include <functional>
 #include <string>
@@ -20,7 +21,7 @@ class Capture;
 
 class Confined {
  public:
-  /// (holder, name, found): it was read of what another one can be put in.
+  /// Called with (holder, name, found) for a read from a holder that may be rebound later.
   using Rebindable = std::function<void(Value*, PyObject*, Value*)>;
 
   explicit Confined(Capture& capture);
@@ -28,28 +29,28 @@ class Confined {
   Confined(const Confined&) = delete;
 
   void add(const Value* made) { made_.insert(made); }
-  /// It stands for something outside.
+  /// Treats a value made inside as one from outside, because it stands for an outside object.
   void disown(const Value* made) { made_.erase(made); }
-  /// The value is about to change.
+  /// Call before the value changes.
   void change(Value* target);
-  /// A part of it is, under this name if it has one, which is read by `read`: it may be put back.
+  /// Call before a part of the value changes that the body may put back: `attribute` is its name, if any, and `read`
+  /// reads it.
   void change(Value* target, PyObject* attribute, std::function<Value*()> read);
   void check();
-  /// Nor may a tensor from outside be written.
+  /// Also forbids writes to tensors from outside.
   void forbid_writes() { writes_ = false; }
-  /// The tensor is about to be written.
+  /// Call before the tensor is written.
   void write(const value::Tensor* tensor);
-  /// Nor may it write to tensors that it did not make, or read what may be another thing by then: objects and
-  /// containers that it did not make, but for those `kept` as they are. What a module or a cell holds under a name
-  /// counts as lasting, if it is a module; `rebindable` is asked about what the program may bind anew.
+  /// Also forbids writes to outside tensors, and reads that may have another result by then: of outside objects and
+  /// containers, except those `kept` unchanged. `rebindable` is called for reads of names that the program may rebind.
   void runs_later(const std::unordered_set<const Value*>& kept, Rebindable rebindable) {
     kept_ = &kept;
     rebindable_ = std::move(rebindable);
     writes_ = false;
   }
-  /// Something, null if there is nothing, was read of the owner, null for the variables of modules and functions. The
-  /// holder, if any, is what another thing can be put in later, under the name or, without, as into a cell. Defaults
-  /// are read of functions, under the name of all of them.
+  /// Call when `found` (null: nothing) was read from `owner` (null for variables of modules and functions). `holder` is
+  /// the object in which it can be rebound, under `name`, or in a cell if there is no name. Defaults count as one name
+  /// of their function.
   void read(const Value* owner, Value* found, Value* holder, PyObject* name) const {
     if (kept_) refuse_passing(owner, found, holder, name);
   }

@@ -14,7 +14,7 @@ using namespace value;
 using SK = source::Kind;
 
 namespace {
-/// A dict that a call in replay changes: the segment is captured again, with that call traced.
+/// For a dict that a call in replay changes: starts the capture again, with that call traced.
 void look_into(const Dict* dict) {
   if (dict->hidden) throw NeedsConstant{{dict->source}};
 }
@@ -31,7 +31,7 @@ void Capture::will_change(Value* container) {
 
 void Capture::will_store_item(Value* sequence) { note_content(see(sequence)); }
 
-/// Behind what was there is what was appended. Of what was there only where the list had another length before.
+/// Counts appended items first, then those that were there. The latter only if an earlier capture saw another length.
 Value* Capture::item_from_end(List* list, size_t place) {
   if (!list->unread) return nullptr;
   const size_t appended = list->own_items.size();
@@ -43,7 +43,8 @@ Value* Capture::item_from_end(List* list, size_t place) {
 }
 
 namespace {
-/// What leaves the container dies when replay changes it, after the effects that come later in the program.
+/// Ends the segment if an item has a finalizer: an item that is removed dies only at replay, after effects that come
+/// later in the program.
 void refuse_finalizers(PyObject* container) {
   auto visit = [](PyObject* held, void*) { return static_cast<int>(cpython::has_finalizer(held)); };
   traverseproc traverse = container ? Py_TYPE(container)->tp_traverse : nullptr;
@@ -135,7 +136,7 @@ std::vector<size_t> stored_hashes(PyObject* dict) {
   return hashes;
 }
 
-/// Keys that compare themselves are where their hashes were when they were stored.
+/// Guards the stored hashes of keys with their own __eq__ or __hash__: these determine where the dict finds them.
 void guard_hashes(Capture& capture, const Dict* dict, const std::vector<size_t>& hashes) {
   Owned<> numbers = take(PyTuple_New(static_cast<Py_ssize_t>(hashes.size())));
   for (size_t i = 0; i < hashes.size(); ++i)
@@ -146,7 +147,7 @@ void guard_hashes(Capture& capture, const Dict* dict, const std::vector<size_t>&
 }  // namespace
 
 namespace {
-/// Had the dict of hooks other ids at an earlier capture?
+/// True if the dict of hooks had other ids at an earlier capture.
 bool has_other_ids(const Policy& policy, const Source* source, PyObject* dict) {
   const auto before = policy.keys.find(source->path);
   if (before == policy.keys.end()) return false;
@@ -161,7 +162,7 @@ bool has_other_ids(const Policy& policy, const Source* source, PyObject* dict) {
 }
 }  // namespace
 
-/// An id of which nothing is taken for granted but that it is none of the other keys.
+/// An unknown int for a hook's id; known only to differ from the other keys.
 Value* Capture::id_of_hook(PyObject* id, const Source* source) {
   Value*& known = known_[id];
   if (known && known->source != source) cannot(Reason::ArgumentKind, "one id of two hooks");
@@ -172,13 +173,13 @@ Value* Capture::id_of_hook(PyObject* id, const Source* source) {
   return known = made;
 }
 
-/// Keys that are objects are read at their places: the guards hold no object of the program.
+/// Reads keys that are objects by their position in the dict, because guards hold no object of the program.
 void Capture::load_keys(Dict* dict, Table& into) {
   auto entries = entries_of(dict->object);
   bool held = std::all_of(entries.begin(), entries.end(), [](auto& entry) { return is_held_key(entry.first); });
   const bool ids = is_of_hooks(dict->source) && has_other_ids(policy, dict->source, dict->object);
   held = held && !ids;
-  std::vector<size_t> hashes;  // where there are keys that compare themselves
+  std::vector<size_t> hashes;  // only if some keys compare themselves
   for (size_t i = 0; i < entries.size(); ++i) {
     auto [key, item] = entries[i];
     auto at = static_cast<int64_t>(i);

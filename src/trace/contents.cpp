@@ -1,3 +1,5 @@
+// Arithmetic on those bounds: what add_, mul_ and their foreach forms do to the number in a tensor, and when the
+// program may take the number as a graph value instead of reading it.
 #include "trace/contents.h"
 
 #include <algorithm>
@@ -33,7 +35,8 @@ PyObject* float32() {
   return result;
 }
 
-/// True if it may hold a number that is told here. No further look at a view than that it is of one number, too.
+/// True if the tensor may be tracked here: no dimensions, float32 or float64, on the CPU, no wrapper and no lazy
+/// conjugation.
 bool is_number(const Tensor* tensor) {
   PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
   const meta::Record& record = *tensor->record;
@@ -42,7 +45,7 @@ bool is_number(const Tensor* tensor) {
   return dtype == float32() || dtype == float64;
 }
 
-/// The tensor that has the memory; null if a view shows something else than all of it.
+/// The tensor that owns the memory; null if a view on the way covers something else than all of it.
 Tensor* whole_root(Tensor* tensor) {
   for (; tensor->base; tensor = tensor->base)
     if (!is_number(tensor) || tensor->record->dtype != tensor->base->record->dtype) return nullptr;
@@ -65,7 +68,7 @@ bool is_sequence(const Argument& argument) {
 
 enum class Change : uint8_t { None, Adds, Multiplies };
 
-/// What the call does to its first argument, or to each of it: without a word about others than plain numbers.
+/// What the call does to its first argument, or to each tensor of that list. Looks at no other argument than alpha=1.
 Change change_of(const meta::Call& call) {
   static PyObject *const add = intern("add_"), *const multiply = intern("mul_"), *const alpha = intern("alpha");
   PyObject* const add_by_operator = once([] { return imported("_operator", "iadd").release(); });
@@ -84,7 +87,8 @@ Change change_of(const meta::Call& call) {
   return multiplies ? Change::Multiplies : Change::None;
 }
 
-/// What an input may hold at the start, of which the program saw one number.
+/// The interval that an input's number is guarded to lie in at the start, chosen around its present value, and whether
+/// it is whole.
 std::pair<Interval, bool> start_around(double now) {
   constexpr double kMostSteps = 0x1p23;
   if (is_whole(now) && 0 <= now && now <= kMostSteps) return {{0, kMostSteps}, true};
@@ -131,7 +135,7 @@ void Contents::depend_on(const Content& content) {
   std::ranges::for_each(content.computed_of, depend);
 }
 
-/// The content after a number was added to it, or it was multiplied by one.
+/// The bounds after adding `by` to the number, or multiplying it by that.
 Contents::Content Contents::changed(const Content& before, bool adds, Interval by, double now, bool narrow) {
   Content after = before;
   after.read = nullptr;
@@ -151,7 +155,8 @@ Contents::Content Contents::changed(const Content& before, bool adds, Interval b
 
 namespace {
 
-/// True if an input is a number from 0 to 1 that the program has done nothing with.
+/// True for a whole-number input of at most 1 that the program has neither read nor written: perhaps the start of a
+/// product of factors.
 bool is_factor(const Contents::Content& content) {
   return content.start && content.whole && !content.read && content.added == 0 && content.now <= 1;
 }
@@ -186,7 +191,7 @@ std::vector<Contents::Write> Contents::expected(const meta::Call& call, const st
     Content* before = of(leaves[i], written);
     if (!before || !range.known()) continue;
     if (change == Change::Multiplies && is_factor(*before) && !starts_.at(before->start).used) {
-      // What is multiplied counts nothing: it is a product of factors, the first of them 1.
+      // A number that is multiplied is no step count: it is a product of factors that starts at 1.
       starts_.at(before->start) = {{0, 1}, false, false};
       before->whole = false;
       before->range = {0, 1};
@@ -214,7 +219,7 @@ void Contents::write(const std::vector<Write>& writes) {
   for (const Write& write : writes) contents_[write.tensor] = write.content;
 }
 
-/// What the call computes of numbers; of an unknown range if it is something else.
+/// The bounds of what the call computes from known numbers; unbounded for other calls.
 Contents::Content Contents::computed(const meta::Call& call, const std::vector<Tensor*>& leaves,
                                      const Written& written) {
   using Compute = Interval (*)(Interval, Interval);
@@ -282,7 +287,7 @@ bool is_in_optimizer(const Capture& capture) {
   return caller && of_torch::is_in(caller->code->co_filename, of_torch::OptimizersFolder);
 }
 
-/// Methods, and functions on lists of tensors, that take a number besides.
+/// Methods, and functions on lists of tensors, that also take a number.
 static const std::set<PyObject*>& takers_of_number() {
   return *once([] {
     auto* found = new std::set<PyObject*>;

@@ -1,8 +1,8 @@
-// Bounds of the number in a tensor without dimensions: between what it lies where the segment begins, which is
-// guarded, and what the segment made of it.
+// Bounds of the number held by a tensor without dimensions: the interval it lies in at the segment's start, which is
+// guarded, and how the segment changes it.
 //
-// Optimizers count steps in such tensors and compute with Python's numbers of them. The number itself is read in the
-// graph, where the program asks for it; what is known bounds what is computed of it, and decides comparisons.
+// Optimizers count steps in such tensors, and compute with them in Python. The graph reads the number itself where the
+// program asks for it. Its bounds give bounds for what is computed from it, and decide comparisons.
 #pragma once
 #include <functional>
 #include <unordered_map>
@@ -16,39 +16,39 @@ namespace gramme::trace {
 class Contents {
  public:
   struct Content {
-    value::Tensor* start = nullptr;  // the input by whose content it is known, if any
-    bool whole = false;              // a whole number: that content, or 0, and `added`
+    value::Tensor* start = nullptr;  // the input that the bounds are relative to, if any
+    bool whole = false;              // a whole number: the input's (or 0) plus `added`
     double added = 0;
-    std::vector<value::Tensor*> computed_of;  // inputs, besides
+    std::vector<value::Tensor*> computed_of;  // further inputs it was computed from
     meta::Interval range;
-    double now = 0;                 // or an example
+    double now = 0;                 // present value, or an example
     value::Number* read = nullptr;  // by the program since it was last written
   };
   struct Write {
     value::Tensor* tensor;
     Content content;
   };
-  /// Tells whether the input was written in the segment.
+  /// Whether the input was written in the segment.
   using Written = std::function<bool(const value::Tensor*)>;
 
   /// Null if nothing is known.
   Content* of(value::Tensor* tensor, const Written& written);
-  /// The program reads it as the number.
+  /// Records that the program read the content as this number.
   void note_read(Content& content, value::Number* number);
-  /// The content that a node of the graph reads; null if it reads none.
+  /// The content that a graph node reads; null if it reads none.
   const Content* read_by(const graph::Node* node) const;
 
-  /// What the call is going to write to tensors of which something is known.
+  /// What the call will write to tensors with known bounds.
   std::vector<Write> expected(const meta::Call& call, const std::vector<value::Tensor*>& leaves,
                               const std::vector<value::Number*>& numbers, const Written& written);
   void write(const std::vector<Write>& writes);
-  /// Nothing is known any more of what lies where the tensor does.
+  /// Forgets the bounds of the memory that the tensor covers.
   void forget(value::Tensor* tensor);
-  /// What a call has made of constants, or computed of what is known.
+  /// Records bounds for the result of a call on constants or known numbers.
   void note_made(const meta::Call& call, const std::vector<value::Tensor*>& leaves, value::Value* result,
                  const Written& written);
 
-  /// What the input holds at the start.
+  /// The interval that the input's number is guarded to lie in at the start.
   meta::Interval at_start(const value::Tensor* input) const { return starts_.at(input).range; }
   void narrow(const value::Tensor* input, meta::Interval range) { starts_.at(input).range = range; }
   /// Calls `visit` with each input whose content the program depends on, its range, and whether it is whole.
@@ -63,14 +63,14 @@ class Contents {
     bool whole = false, used = false;
   };
   Content computed(const meta::Call& call, const std::vector<value::Tensor*>& leaves, const Written& written);
-  /// What the program does depends on what the content's input lies between.
+  /// Marks the interval of the content's input as one that must be guarded.
   void depend_on(const Content& content);
   Content* known(value::Tensor* tensor);
   static Content changed(const Content& before, bool adds, meta::Interval by, double now, bool narrow);
 
-  std::unordered_map<const value::Tensor*, Content> contents_;  // of tensors that are no views
+  std::unordered_map<const value::Tensor*, Content> contents_;  // by tensors that are no views
   std::unordered_map<const value::Tensor*, Start> starts_;
-  std::vector<const value::Tensor*> used_;  // in the order in which they were
+  std::vector<const value::Tensor*> used_;  // in order of use
   std::unordered_map<const graph::Node*, Content> reads_;
 };
 

@@ -1,4 +1,4 @@
-// What a capture may count on: what its backend does with graphs (contract.def) and what the caller allows.
+// What a capture may rely on: what its backend does with graphs (contract.def), and what the caller allows.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -9,12 +9,12 @@ namespace gramme::trace {
 struct Contract {
   bool as_is, locates, differentiates, functionalizes, symbols, runs;
   bool breaks = true;        // the program may become more than one graph: fullgraph=False
-  bool exact_numpy = false;  // calls of NumPy's that compute are NumPy's own in the graph, too
-  /// True if graphs may compute with numbers of optimizers' steps, whose bounds are guarded.
+  bool exact_numpy = false;  // graphs call NumPy itself for what NumPy computes
+  /// True if graphs may compute with optimizers' step counts, whose bounds are then guarded.
   bool counts() const { return as_is || symbols; }
 };
 
-/// The row of this attribute; none if there is no such row.
+/// The row with this attribute; nullopt if there is none.
 constexpr std::optional<Contract> contract_named(std::string_view name) {
 #define CONTRACT(row, attribute, as_is, locates, differentiates, functionalizes, symbols, runs) \
   if (name == attribute) return Contract{as_is, locates, differentiates, functionalizes, symbols, runs};

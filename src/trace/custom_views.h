@@ -1,4 +1,4 @@
-// Views that functions with gradients of their own return, where a backend compiles them.
+// Views that an autograd.Function returns, under backends that compile it.
 #pragma once
 #include <vector>
 
@@ -6,8 +6,8 @@
 
 namespace gramme::trace {
 
-/// Kept with the scope. What a compiled graph returns as a view of another result, or of an input, is made anew from
-/// that: the gradient of a function in between would be lost.
+/// State of the scope. A compiled graph recreates a returned view from its base, another result or an input, which
+/// would lose the gradient of a function in between.
 struct CustomViews : std::vector<value::Tensor*> {};
 
 }  // namespace gramme::trace

@@ -1,4 +1,5 @@
-// Operations under a default dtype that the program has set in the segment: the graph runs under the one before.
+// Operations after the program set another default dtype in the segment. The graph runs under the former one, so calls
+// get explicit dtypes and conversions.
 #include <algorithm>
 #include <set>
 #include <string_view>
@@ -15,7 +16,7 @@ using meta::Result;
 
 namespace {
 
-/// torch's default dtype in the scope.
+/// Sets torch's default dtype for a C++ scope.
 class Default {
  public:
   Default(PyObject* dtype, PyObject* after) : after_(after) { set(dtype); }
@@ -46,7 +47,7 @@ bool alike(const Outcome& a, const Outcome& b) {
          std::equal(a.mutations.begin(), a.mutations.end(), b.mutations.begin(), b.mutations.end(), same_write);
 }
 
-/// The call with one keyword more.
+/// The call with dtype= added.
 meta::Call with_dtype(Arena& arena, const meta::Call& call, PyObject* dtype) {
   static PyObject* const name = intern("dtype");
   meta::Call result = call;
@@ -64,7 +65,7 @@ meta::Call with_dtype(Arena& arena, const meta::Call& call, PyObject* dtype) {
   return result;
 }
 
-/// True if the operation takes whole numbers as numbers of the default dtype, before it computes anything.
+/// True if the operation first converts whole numbers to the default dtype.
 bool converts_whole_numbers(const meta::Call& call) {
   static const std::set<std::string_view> kNames = {
       "truediv", "true_divide", "div",   "divide", "__truediv__", "__rtruediv__", "sqrt",  "rsqrt", "reciprocal",
@@ -109,7 +110,7 @@ Argument converted(Scope& scope, Arena& arena, const Argument& x, PyObject* dtyp
   return result;
 }
 
-/// The call on numbers of the dtype instead of whole ones.
+/// The call with its whole-number tensors converted to the dtype.
 meta::Call with_converted(Scope& scope, Arena& arena, const meta::Call& call, PyObject* dtype,
                           const graph::Position* position) {
   meta::Call result = call;
@@ -128,7 +129,7 @@ void Scope::note_default_dtype(PyObject* before, PyObject* now) {
   dtype_ = share(now);
 }
 
-/// The call becomes one that gives under the first default what the program's gives under its own.
+/// Rewrites the call so that under the first default dtype it returns what the program's call returns under its own.
 const Outcome& Scope::infer(meta::Call& call) {
   const Outcome& wanted = meta::infer(call, levels_, &capture_.shapes.assumptions);
   if (dtype_ == first_dtype_ || wanted.error) return wanted;

@@ -1,3 +1,4 @@
+// Asks cpython::runs_code, which must not count the references that the capture itself holds.
 #include "trace/dying.h"
 
 namespace gramme::trace {

@@ -1,5 +1,5 @@
-// A segment ends before an instruction that lets go of an object whose death runs code: the segment's effects come at
-// the end.
+// A segment ends before an instruction that drops an object whose destruction runs code: that code would run before the
+// segment's effects, which come at its end.
 #pragma once
 #include "cpython/dying.h"
 #include "trace/capture.h"
@@ -8,7 +8,7 @@ namespace gramme::trace {
 
 /// True if destroying the real object may run code.
 bool runs_code(const Capture& capture, PyObject* object);
-/// The program stores something else where the object is, or nothing; null is none.
+/// Ends the segment if destroying the object, which the program overwrites or deletes, may run code; null is allowed.
 void refuse_death(const Capture& capture, PyObject* object);
 
 }  // namespace gramme::trace

@@ -1,4 +1,4 @@
-// Tensor operations into the graph: inference, mutation and aliasing of results.
+// Adds tensor operations to the graph: infers their results, refuses those that cannot be captured, and records writes.
 #include <algorithm>
 
 #include "base/imported.h"
@@ -83,19 +83,20 @@ graph::Node* Scope::emit_mode(PyObject* function, const std::vector<Argument>& a
   return node;
 }
 
-/// What later gradients and tangents depend on.
+/// Adds the node to the history from which gradients and tangents inside transforms are inferred.
 void Scope::remember(graph::Node* node) {
-  if (!bodies_.empty() && bodies_.back().levels) return;  // its operator computes it, perhaps
+  if (!bodies_.empty() && bodies_.back().levels) return;  // only its operator decides whether this is computed
   history_.add(node, node->call, node->record);
 }
 
-/// A call that raises with data too raises the program's exception: its own, as far as it can be found out.
+/// Handles a call whose inference failed: if it raises with real data too, the program's own exception is raised.
 void Scope::fail(const meta::Call& call, const std::string& message) {
   if (levels_.empty() && meta::raises_on_zeros(call)) capture_.raise_current();
   cannot(Reason::OperatorFailed, message);
 }
 
-/// Writes that fail on the real tensors, or that change what others share with them.
+/// Ends the segment before writes that fail on the real tensors, or that change more than data of tensors sharing
+/// memory.
 void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<Tensor*>& leaves,
                           const Args& args) {
   if (levels_.empty() && meta::may_not_fit(call, outcome) && meta::raises_on_zeros(call, capture_.shapes.assumptions))
@@ -115,7 +116,7 @@ void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, 
 
 namespace {
 
-/// Raises what a call of sizes that vary raises at these: the sizes become numbers if the program handles it.
+/// Raises the exception that a call raises at the present sizes. The sizes become constants if the program handles it.
 void fail_at_sizes(Capture& capture, const meta::Call& call, const meta::Outcome& outcome) {
   if (!meta::raises_on_zeros(call, capture.shapes.assumptions)) return;
   Failures::Failure failure{nullptr, {}};
@@ -143,7 +144,7 @@ static PyObject* getitem() {
   return once([] { return imported("_operator", "getitem").release(); });
 }
 
-/// The outcome of a subscript whose indices are all tensors; else null.
+/// The outcome of a subscript whose indices are all tensors; null for others.
 const meta::Outcome* Scope::inferred_by_index(const meta::Call& call) {
   PyObject* const index = once([] {
     Owned<> operators = take(PyObject_GetAttrString(imported("torch", "ops").get(), "aten"));
@@ -165,7 +166,7 @@ const meta::Outcome* Scope::inferred_by_index(const meta::Call& call) {
   return &infer(by_index);
 }
 
-/// `x[key] = value` writes what `x[key]` is a view of; null if it is none.
+/// For `x[key] = value`: the description of the view `x[key]` that is written; null if it is no view.
 const meta::Record* Scope::written_part(const meta::Call& call) {
   PyObject* const setitem = once([] { return imported("_operator", "setitem").release(); });
   if (call.target != setitem || call.arg_count != 3) return nullptr;
@@ -179,8 +180,8 @@ const meta::Record* Scope::written_part(const meta::Call& call) {
 }
 
 namespace {
-/// The outcome of a call that takes sizes without a value, if it is the same for every value; else null. Most have one;
-/// patterns of them are known, where a ShapeEnv that knows the whole capture runs each anew.
+/// The outcome of a call on unbacked sizes if it is the same for all their values; else null. Most calls have one. Its
+/// pattern is memoised, while a ShapeEnv for the whole capture would run each call anew.
 const meta::Outcome* inferred_for_all(Shapes& shapes, const meta::Call& call) {
   meta::StandIns values(shapes.assumptions, [&](shape::Expr symbol) {
     return shapes.source_of(symbol) ? std::optional(shapes.now(symbol)) : std::nullopt;
@@ -190,7 +191,7 @@ const meta::Outcome* inferred_for_all(Shapes& shapes, const meta::Call& call) {
 }
 }  // namespace
 
-/// The outcome for all sizes under which it is this one; that of the sizes now, where it has no form for others.
+/// The outcome valid for all sizes that its guards admit, or for the present sizes if none can be expressed for others.
 const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   if (asks_) return history_.infer(call, levels_.empty());
   if (meta::takes_unbacked(call, capture_.shapes.assumptions)) {
@@ -212,13 +213,13 @@ const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
   return *outcome;
 }
 
-/// True if it is a view that autograd may refuse, or one of it would be.
+/// True if autograd may refuse the tensor as a view, or a view of it.
 bool Scope::is_special_to_autograd(const Tensor& tensor) const {
   return tensor.special_view || (tensor.existing() && tensor.record->requires_grad && tensor.record->is_leaf);
 }
 
-/// What autograd checks before a kernel runs, and metadata does not say: writes to views of some kinds, uses of such
-/// views after another write to their memory.
+/// True if autograd's own checks, which fakes do not make, would refuse the call: writes to some kinds of views, and
+/// uses of such views after another write to their memory.
 bool Scope::is_refused(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) const {
   if (!aten::grad_enabled()) return false;
   const auto written = [&](const meta::Mutation& mutation) {
@@ -229,8 +230,8 @@ bool Scope::is_refused(const meta::Outcome& outcome, const std::vector<Tensor*>&
          });
 }
 
-/// Kernels that refuse the types raise here, if it matters whether they do: behind a write or an effect, and where
-/// nobody can tell which operation raised.
+/// True if it matters whether kernels refuse the operands' dtypes: after a write or an effect, or if the backend cannot
+/// tell which operation raised.
 bool Scope::types_may_be_refused(const meta::Call& call, const meta::Outcome& outcome) {
   const bool matters =
       !capture_.contract.locates || !writes_.empty() || !outcome.mutations.empty() || !capture_.effects().empty();
@@ -251,7 +252,7 @@ bool Scope::types_may_be_refused(const meta::Call& call, const meta::Outcome& ou
 }
 
 namespace {
-/// Tensors of the inference mode that would be saved for a backward.
+/// True if inference-mode tensors would be saved for a backward, which autograd refuses.
 bool may_be_refused(const std::vector<Tensor*>& leaves) {
   return aten::grad_enabled() &&
          std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->is_inference; }) &&
@@ -267,14 +268,14 @@ bool Scope::is_written_around(const Tensor* tensor) const {
 }
 
 namespace {
-/// True if the call runs the code of a class that wraps tensors: traceable classes do nothing but compute.
+/// True if the call runs the code of a tensor wrapper class other than a traceable one; traceable classes only compute.
 bool runs_class(const meta::Call& call, const std::vector<Tensor*>& leaves) {
   if (meta::reads_part(call.target)) return false;
   return (PyType_Check(call.target) && meta::is_traceable(reinterpret_cast<PyTypeObject*>(call.target))) ||
          std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->context; });
 }
 
-/// The class whose code the call runs.
+/// The name of the class whose code the call runs.
 std::string class_of(const meta::Call& call, const std::vector<Tensor*>& leaves) {
   const auto found = std::ranges::find_if(leaves, [](const Tensor* leaf) { return leaf->record->context; });
   if (found == leaves.end()) return reinterpret_cast<PyTypeObject*>(call.target)->tp_name;
@@ -358,8 +359,9 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   return result;
 }
 
-/// AOTAutograd knows of gradients only from inputs. A view that is made with grad mode off says of itself that it is a
-/// leaf which needs one if what it views needs one; that makes no difference to operations with grad mode off.
+/// Ends the segment at a new leaf that requires a gradient: AOTAutograd knows gradients only from inputs. A view made
+/// with grad mode off also claims to be such a leaf. That is harmless to operations with grad mode off, so it is only
+/// noted.
 void Scope::note_leaf(const meta::Result& result) {
   if (aten::grad_enabled() || result.view_of < 0 || !result.differentiable_view || !levels_.empty())
     cannot(Reason::ReplayUnsupported, "a leaf made by an operation");
@@ -371,8 +373,8 @@ bool Scope::is_leaf_view(const Tensor* tensor) const {
   return has_leaf_views_ && view && tensor->record->requires_grad && tensor->record->is_leaf;
 }
 
-/// What is not known to leave gradients alone: operations with grad mode on, writes to such a view, Python that may
-/// turn grad mode on.
+/// Ends the segment at uses of such views that may involve gradients: with grad mode on, writes, Python that may turn
+/// grad mode on.
 void Scope::refuse_leaf_views(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, bool python) const {
   const bool recorded = python || aten::grad_enabled();
   if (recorded && std::any_of(leaves.begin(), leaves.end(), [&](const Tensor* leaf) { return is_leaf_view(leaf); }))

@@ -1,4 +1,4 @@
-// Operations that raise at the sizes of now, and at all that their guards allow, with a text that tells the sizes.
+// Operations that raise at all sizes which the guards admit, but with a message that mentions the present sizes.
 #pragma once
 #include <vector>
 
@@ -6,20 +6,22 @@
 
 namespace gramme::trace {
 
-/// True if the chain of contexts and causes above an exception comes to another. Chains never end in a cycle: what
-/// would make one ends the segment.
+/// True if `to` is reachable from `from` by contexts and causes. Chains have no cycles: the segment ends before one is
+/// made.
 bool leads_to(Capture& capture, value::Value* from, const value::Value* to);
 
-/// What a capture found raised. Nobody reads the text of what leaves the program: its frames then run plainly.
+/// Such exceptions of a capture. If one leaves the program its text need not be right, since the frames then run
+/// uncompiled.
 struct Failures {
   struct Failure {
     value::Object* exception;
-    std::vector<shape::Expr> numbers;  // that the text may tell
+    std::vector<shape::Expr> numbers;  // that the text may mention
   };
   std::vector<Failure> untold;
 };
 
-/// The program goes on after the exception, or after any if none is named: its text is right at these sizes alone.
+/// Makes the sizes constants that the exception's text (or any, if none is named) may mention, because the program
+/// continues after it.
 void settle_failures(Capture& capture, const value::Value* exception = nullptr);
 
 }  // namespace gramme::trace

@@ -1,3 +1,5 @@
+// Finishing a capture: effects become the replay, the final state becomes the exit, the graph is cleaned and gets its
+// outputs, and the facts still needed become guards.
 #include "trace/finish.h"
 
 #include <algorithm>
@@ -24,8 +26,7 @@ using plan::Register;
 
 namespace {
 
-// What is taken for granted near the limit of recursion: a call through a type's slot, and what C functions and a
-// backend's Python may take on top.
+// Recursion levels that a segment requires: for each inlined call, and for C functions and the backend's Python on top.
 constexpr int kLevelsOfCall = 3, kLevelsOfGraph = 64;
 
 void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
@@ -58,26 +59,28 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
   }
 }
 
-/// Backends keep the modes of their parts to themselves: a mode entered here could not be left by a later segment.
+/// Ends the segment earlier if it leaves a mode open: a mode that one graph enters cannot be left by another.
 void check_modes_left(Trace& trace) {
   const size_t entered = trace.scope().first_open_mode();
   if (entered != SIZE_MAX)
     trace.stop_at(entered, Reason::ReplayUnsupported, "a mode that the segment enters and does not leave");
 }
 
-/// What must be known if the graph raises after a write that lasts.
+/// Collects what is needed if the graph raises after an irreversible write: the nodes' places and which effects precede
+/// each.
 class Lasting {
  public:
   explicit Lasting(const Trace& trace) : trace_(trace), first_(trace.scope().lasting()) {
     if (first_) made_ = trace.scope().graph().nodes();
   }
-  /// Its part of the replay ends here. All parts before it count as one with it, up to the first that needs the graph.
+  /// Call after the effect's replay was emitted. Parts are ordered; from the first that needs a graph output on, none
+  /// is noted.
   void note(const effects::Effect& effect, const Rebuilder& rebuild) {
     if (!first_ || !rebuild.outputs().empty()) return;
     settled_ = std::max(settled_, effect.settled);
     happened_.push_back({settled_, rebuild.operations()});
   }
-  /// When the graph has its final nodes.
+  /// Call when the graph has its final nodes.
   std::unique_ptr<plan::LastingWrites> take() {
     if (!first_) return nullptr;
     auto result = std::make_unique<plan::LastingWrites>();
@@ -99,7 +102,7 @@ class Lasting {
     return places_[position] = static_cast<int>(result.places.size()) - 1;
   }
 
-  /// The first node that is left of those made after so many.
+  /// The index in the final graph of the first remaining node made after the first `made` nodes.
   size_t place_in_graph(size_t made) const {
     if (made >= made_.size()) return trace_.scope().graph().nodes().size();
     const auto& nodes = trace_.scope().graph().nodes();
@@ -112,11 +115,11 @@ class Lasting {
   const graph::Node* first_;
   std::vector<graph::Node*> made_;  // all nodes, before unneeded ones are dropped
   std::unordered_map<const graph::Position*, int> places_;
-  std::vector<plan::LastingWrites::Happened> happened_;  // counted in nodes made
+  std::vector<plan::LastingWrites::Happened> happened_;  // by number of nodes made before
   size_t settled_ = 0;
 };
 
-/// Indices among what a check of the guards gives: objects, then numbers.
+/// The graph's inputs as indices into what a guard check fetches: objects first, then numbers.
 std::vector<int> graph_inputs(const graph::Graph& graph, Rebuilder& rebuild) {
   const auto& placeholders = graph.placeholders();
   auto is_number = [](const graph::Node* input) { return source::is_number(input->source->kind); };
@@ -129,7 +132,8 @@ std::vector<int> graph_inputs(const graph::Graph& graph, Rebuilder& rebuild) {
   return inputs;
 }
 
-/// See CustomViews: one may leave the graph itself, if nothing leaves it that shares its memory.
+/// Ends the segment if a view of CustomViews would be recreated from its base: such a view may be an output only if no
+/// other output shares its memory.
 void refuse_views_made_anew(Trace& trace) {
   const auto& outputs = trace.scope().graph().outputs;
   auto leaves = [&](const Tensor* tensor) {
@@ -149,7 +153,7 @@ void refuse_views_made_anew(Trace& trace) {
   }
 }
 
-/// True if a gradient may come back into the graph.
+/// True if a gradient may flow back into the graph.
 bool is_differentiated(Trace& trace) {
   static PyObject* const requires_grad = intern("requires_grad");
   bool found = !trace.scope().gained().empty();
@@ -160,7 +164,7 @@ bool is_differentiated(Trace& trace) {
   return found;
 }
 
-/// Where nothing is differentiated nothing is run again: see RandomCheckpoints.
+/// Replaces checkpoints that draw random numbers by plain calls if nothing is differentiated: see RandomCheckpoints.
 void run_checkpoints_once(Trace& trace) {
   const auto& checkpoints = trace.scope().state<RandomCheckpoints>();
   if (checkpoints.empty() || is_differentiated(trace)) return;
@@ -171,7 +175,8 @@ void run_checkpoints_once(Trace& trace) {
   }
 }
 
-/// A change of a part of a class that was made in the segment. Where the class outlives it the Rebuilder refuses.
+/// True for a change of part of a class made in the segment, which needs no replay. If the class escapes, the Rebuilder
+/// ends the segment.
 bool dies_with_its_class(const Trace& trace, const effects::Effect& effect) {
   return effect.target && effect.target->source && trace.is_of_made(effect.target->source);
 }
@@ -181,12 +186,12 @@ bool dies_with_its_class(const Trace& trace, const effects::Effect& effect) {
 std::vector<int> classed_inputs(const Trace& trace) {
   std::vector<int> found;
   if (!trace.scope().has_classes()) return found;
-  PyObject* const fake = of_torch::if_loaded(of_torch::FakeTensor);  // stands for a plain one
+  PyObject* const fake = of_torch::if_loaded(of_torch::FakeTensor);  // treated as a plain tensor
   const auto& placeholders = trace.scope().graph().placeholders();
   for (size_t i = 0; i < placeholders.size(); ++i) {
     PyObject* input = placeholders[i]->record ? trace.scope().input(placeholders[i]) : nullptr;
     if (!input || !aten::is_tensor(input) || aten::is_exact_tensor_type(Py_TYPE(input))) continue;
-    if (placeholders[i]->record->context) continue;  // it runs its class's code in the graph
+    if (placeholders[i]->record->context) continue;  // a wrapper: its class's code runs in the graph
     if (reinterpret_cast<PyObject*>(Py_TYPE(input)) != fake) found.push_back(static_cast<int>(i));
   }
   return found;

@@ -1,4 +1,4 @@
-// From a finished trace to a segment: replay program, exit and the reads they need.
+// Makes a segment of a finished trace: guards, replay program, exit, and the reads they need.
 #pragma once
 #include <memory>
 
@@ -6,14 +6,14 @@
 
 namespace gramme::trace {
 
-/// A frame that the capture made and that goes on: where, and with what in it.
+/// An inlined frame that continues after the segment: its position and content.
 struct FrameEnd {
   value::Function* function;
   int offset;                 // code unit
   std::vector<Value*> slots;  // null where unbound
   std::vector<Value*> stack;
-  plan::Gives gives;  // the instruction that called it, when it returns
-  bool called_alone;  // by an instruction that calls nothing else
+  plan::Gives gives;  // what the calling instruction does with its value
+  bool called_alone;  // the calling instruction calls nothing else
 };
 
 /// Where and how the capture ended.
@@ -23,7 +23,7 @@ struct End {
   int offset = 0;                              // code unit to go on at
   std::vector<std::pair<int, Value*>> locals;  // changed slots; a null value unbinds
   std::vector<Value*> stack;                   // bottom first
-  std::vector<int> borrowed;                   // of its top items: see cpython::borrowed_items
+  std::vector<int> borrowed;                   // depths of borrowed items: see cpython::borrowed_items
   plan::LetGo lets_go;
   Value* exception = nullptr;  // being handled; null if none
   bool exception_changed = false;
@@ -32,15 +32,15 @@ struct End {
   bool capture_callee = false;
 };
 
-/// Which inputs of the graph are of a subclass of tensors.
+/// Indices of graph inputs that are instances of a tensor subclass.
 std::vector<int> classed_inputs(const Trace& trace);
 
-/// What must hold for what the trace found out.
+/// Assembles the guards under which the trace's findings hold.
 plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
                                        std::vector<const Source*> reads);
 
-/// Builds the segment; the trace's graph is cleaned and has its outputs set. Throws CannotCapture(ReplayUnsupported) if
-/// a value cannot be rebuilt.
+/// Builds the segment; also cleans the trace's graph and sets its outputs. Throws CannotCapture(ReplayUnsupported) if a
+/// value cannot be rebuilt.
 std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end);
 
 }  // namespace gramme::trace

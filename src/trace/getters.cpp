@@ -1,3 +1,4 @@
+// Recognises the method wrappers `__get__` of torch's attribute descriptors.
 #include "trace/getters.h"
 
 #include "base/imported.h"

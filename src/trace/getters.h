@@ -1,11 +1,11 @@
-// Getters of tensors' attributes, as handlers of __torch_function__ are shown them.
+// Getters of tensor attributes (`torch.Tensor.shape.__get__`), which handlers of __torch_function__ receive.
 #pragma once
 #include <Python.h>
 
 namespace gramme::trace {
 
-/// The attribute in C of which the object is the getter, `torch.Tensor.shape.__get__`; null if it is something else.
-/// Each look-up of a getter makes another object, which equals the others: one stands for all of them in a capture.
+/// The C attribute descriptor whose getter the object is; null for other objects. Each lookup of a getter makes a new,
+/// equal object; one stands for all of them in a capture.
 PyObject* attribute_of_getter(PyObject* object);
 
 }  // namespace gramme::trace

@@ -1,4 +1,4 @@
-// Iterators from before: what they give is read ahead of them, and replay advances them.
+// Iterators that existed before the capture: their items are read without advancing them, and replay advances them.
 #include "cpython/iterators.h"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ namespace {
   cannot(Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
 }
 
-/// True if the capture has changed what an iterator goes through. Then it gives something else than what is read now.
+/// True if the capture has changed the iterator's container, so that its items differ from what is read now.
 bool is_changed(Value* through) {
   auto* dict = as<Dict>(through);
   return through->kind != Kind::Iterator && (through->written || (dict && dict->hidden));
 }
 
-/// What an iterator of the kind is known to go through.
+/// True if the container is of a kind whose iteration is known.
 bool is_known(Value* through, Iterates what) {
   switch (what) {
     case Iterates::List:
@@ -48,7 +48,7 @@ bool is_known(Value* through, Iterates what) {
 
 }  // namespace
 
-/// From now on it is known what it goes through. Of a tuple nobody need know; its items do not change.
+/// Records the iterator with its container. Not for tuples, whose items cannot change.
 void Capture::open(Iterator* iterator) {
   const Iterates what = cpython::iterates(iterator->object);
   if (!iterator->parts.empty() || iterator->done || what == Iterates::Tuple || what == Iterates::Range) return;
@@ -72,7 +72,7 @@ void Capture::open(Iterator* iterator) {
   }
 }
 
-/// The item that the real iterator is known to give next.
+/// The item that the real iterator will return next.
 Value* Capture::take_ahead(Iterator* iterator) {
   for (Value* through : iterator->parts)
     if (is_changed(through)) cannot_advance(iterator);

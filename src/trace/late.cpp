@@ -1,4 +1,5 @@
-// Tensors that replay changes after the graph ran, and what a write says about tensors that share memory.
+// Restrictions on tensors that replay changes after the graph ran, and the consequences of a write for tensors that
+// share memory.
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +19,8 @@ bool shares_memory(Tensor* a, Tensor* b) {
   return x == y || (x->existing() && y->existing() && aten::overlap(x->object, y->object));
 }
 
-/// All views of the tensor, to autograd, need a gradient now; the written one has its record already.
+/// Updates the records of all differentiable views: they require a gradient since the write. The written one has its
+/// record already.
 void gain(Tensor* tensor, const Tensor* written, const meta::Record* before) {
   if (tensor != written) tensor->record = meta::gained(tensor->record, before, written->record);
   for (Tensor* view : tensor->views) gain(view, written, before);
@@ -50,7 +52,7 @@ void Scope::fix(Tensor* tensor, const char* effect) {
   if (tensor->used && tensor->made_at) {
     capture_.stop_at(tensor->made_at, Reason::LateEffect, std::string(effect) + " on a tensor that was used");
   }
-  // What uses an input is behind the hook whoever runs the graph; a value of the graph is handed out by it.
+  // Uses of an input come after its hook under every backend. A value computed in the graph must first leave it.
   bool input = tensor->existing() && !tensor->made_at;
   if (tensor->late == Tensor::Free) late_.push_back(tensor);
   tensor->late = input && tensor->late != Tensor::Closed ? Tensor::Fixed : Tensor::Closed;
@@ -78,7 +80,8 @@ void Scope::close(Tensor* tensor) {
 
 namespace {
 
-/// See TakenByBodies. Where nothing that the body took needs a gradient it keeps nothing.
+/// Ends the segment at a write to a tensor of TakenByBodies. A body keeps nothing if none of its tensors requires a
+/// gradient.
 void refuse_taken(Capture& capture, Scope& scope, Tensor* written) {
   const auto& taken = scope.state<TakenByBodies>().tensors;
   for (const auto& [tensor, body, step] : taken) {

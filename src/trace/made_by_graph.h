@@ -1,4 +1,4 @@
-// Objects that the graph's nodes give and that are no tensors and no numbers: replay takes them from its outputs.
+// Objects other than tensors and numbers that graph nodes return: replay takes them from the graph's outputs.
 #pragma once
 #include <unordered_map>
 
@@ -6,7 +6,7 @@
 
 namespace gramme::trace {
 
-/// Kept with the scope.
+/// State of the scope.
 struct MadeByGraph {
   std::unordered_map<const value::Object*, graph::Node*> nodes;
 };

@@ -1,5 +1,4 @@
-// Numbers in the graph: inputs, what is computed from them, and specialization where the capture needs a number's
-// value.
+// Numbers in the graph: inputs, nodes computed from them, and specialisation where the capture needs the value.
 #include <algorithm>
 #include <tuple>
 
@@ -29,13 +28,13 @@ bool Capture::was_needed(Expr e) const {
 
 namespace {
 
-/// What the program has for the word.
+/// The Python object that a word of the shape language stands for.
 Owned<> object_of(shape::Type type, int64_t word) {
   if (type == shape::Type::Bool) return share(word ? Py_True : Py_False);
   return take(type == shape::Type::Int ? PyLong_FromLongLong(word) : PyFloat_FromDouble(shape::as_float(word)));
 }
 
-/// What stands for a value that only data can tell.
+/// An example that stands for a data-dependent value.
 Owned<> example_of(shape::Type type) {
   return object_of(type, type == shape::Type::Float ? shape::as_word(2.0) : type == shape::Type::Bool ? 1 : 2);
 }
@@ -68,7 +67,7 @@ void Capture::note_specialized(const Number* number) {
 }
 
 graph::Node* Scope::node(Number* number) {
-  const bool computed = number->function || number->expr;  // anew in each body that takes it
+  const bool computed = number->function || number->expr;  // computed again in each body that uses it
   if (number->node && (!computed || is_of_graph(number->node))) return here(number->node);
   if (number->function) return number->node = first_of(number, computed_node(number));
   if (number->expr) return number->node = node(number->expr);
@@ -79,7 +78,7 @@ graph::Node* Scope::node(Number* number) {
   return here(number->node);
 }
 
-/// By what the program computed it.
+/// The node of the operation by which the program computed the number.
 graph::Node* Scope::computed_node(Number* number) {
   if (graph_->length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
   auto* args = static_cast<Argument*>(capture_.arena.bytes_for(sizeof(Argument) * 2));
@@ -96,7 +95,7 @@ graph::Node* Scope::computed_node(Number* number) {
   return node;
 }
 
-/// The first node with the number's value: what is computed twice stands in the graph once.
+/// The first node with the number's value, so that a number computed twice is in the graph once.
 graph::Node* Scope::first_of(const Number* number, graph::Node* made) {
   if (!number->expr) return made;
   const Expr e = capture_.shapes.assumptions.simplified(number->expr);
@@ -137,7 +136,7 @@ graph::Node* Scope::symbol_node(shape::Expr symbol) {
   return known;
 }
 
-/// Computes an expression by operators of Python's.
+/// Computes an expression in the graph by Python's operators.
 class Scope::Arithmetic {
  public:
   using Value = Argument;
@@ -196,7 +195,7 @@ bool find_inputs(const graph::Node* node, std::unordered_set<const graph::Node*>
   if (!seen.insert(node).second) return true;
   if (node->outer) return find_inputs(node->outer, seen, inputs);
   if (node->kind == graph::Node::Placeholder) {
-    if (!node->source) return false;  // an operator gives it
+    if (!node->source) return false;  // an input of a body, passed by its operator
     inputs.push_back(node);
     return node->number_type != nullptr;
   }
@@ -218,7 +217,7 @@ bool Scope::is_data(const Number* number) const {
 PyObject* Scope::specialize(Number* number) {
   if (number->expr) {
     const Expr known = capture_.shapes.assumptions.simplified(number->expr);
-    if (is_constant(known))  // what comes out of data had an example for a value
+    if (is_constant(known))  // a data-dependent number's object was only an example
       number->object = capture_.keep(object_of(known->type, known->constant));
     else
       capture_.shapes.fix(number->expr, capture_.position());
@@ -236,16 +235,16 @@ PyObject* Scope::specialize(Number* number) {
       else if (Number* below = number_inputs_.at(input); below->kind == Kind::Number)
         specialize(below);
   }
-  static_assert(sizeof(Constant) == sizeof(Value));  // whatever a Number has besides is not looked at any more
+  static_assert(sizeof(Constant) == sizeof(Value));  // the rest of the Number is no longer read
   number->kind = Kind::Constant;
   return number->object;
 }
 
-/// Sizes stand before their tensor, or where it would if nothing but they are used of it.
+/// Puts inputs that are sizes before their tensor, or in its place if only its sizes are used.
 void Scope::place_symbols() {
   const auto& shown = state<Shown>();
   if (capture_.shapes.empty() && shown.empty()) return;
-  std::unordered_map<const Source*, Shown::Place> places;  // also of such as are no inputs any more
+  std::unordered_map<const Source*, Shown::Place> places;  // also of tensors that are no longer inputs
   size_t made = 0;
   for (const graph::Graph::Event& event : root_.events())
     if (!event.hint && event.node->kind == graph::Node::Placeholder)
@@ -269,7 +268,7 @@ void Scope::place_symbols() {
     if (number.is_number()) return;
     each_symbol(number.expr(), [&](Expr symbol) {
       graph::Node* node = symbol_node(symbol);
-      if (!node->position) node->position = tensor->position;  // nobody but the tensor has it
+      if (!node->position) node->position = tensor->position;  // used by this tensor only
       place(node);
     });
   };

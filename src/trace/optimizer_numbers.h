@@ -1,9 +1,9 @@
-// Numbers that an optimizer keeps in its groups and in the state of parameters.
+// Whether a capture met varying numbers of an optimizer's param_groups or state.
 #pragma once
 
 namespace gramme::trace {
 
-/// Kept with the capture: has it come to one that varies?
+/// State of the capture; `seen` is set at the first such number.
 struct OptimizerNumbers {
   bool seen = false;
 };

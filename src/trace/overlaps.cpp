@@ -1,4 +1,4 @@
-// Writes whose operands share memory: kernels refuse some of them, which metadata does not say.
+// Writes whose operands share memory: kernels refuse some of them, which inference on fakes does not show.
 #include <algorithm>
 #include <unordered_map>
 
@@ -32,9 +32,9 @@ bool is_dense(const meta::Record& record) {
   });
 }
 
-/// As PyTorch's kernels see it, of two views of one tensor: of what is not dense they do not ask.
+/// How PyTorch's kernels classify two views of one tensor. They do not check tensors that are not dense.
 Sharing sharing_of_views(const meta::Record& a, const meta::Record& b) {
-  if (&a == &b) return Sharing::None;  // all of it, which they allow
+  if (&a == &b) return Sharing::None;  // full overlap, which kernels allow
   if (a.symbolic || b.symbolic || a.inner || b.inner || a.dtype != b.dtype) return Sharing::Unknown;
   const int64_t a_count = meta::numel(a), b_count = meta::numel(b);
   if (a_count == 0 || b_count == 0 || !is_dense(a) || !is_dense(b)) return Sharing::None;
@@ -43,7 +43,7 @@ Sharing sharing_of_views(const meta::Record& a, const meta::Record& b) {
   return a_begin < b_begin + b_count && b_begin < a_begin + a_count ? Sharing::Partial : Sharing::None;
 }
 
-/// `part`: what is written of a tensor if it is not all of it.
+/// `part` describes the written part of a tensor; null means all of it.
 Sharing sharing(const Tensor* written, const meta::Record* part, const Tensor* operand) {
   const Tensor *x = storage_root(written), *y = storage_root(operand);
   if (x == y) return sharing_of_views(part ? *part : *written->record, *operand->record);
@@ -65,7 +65,7 @@ bool Scope::overlaps_in_part(const meta::Call& call, const meta::Outcome& outcom
     for (const Tensor* operand : near) {
       const Sharing found = operand == written ? Sharing::None : sharing(written, part, operand);
       if (found == Sharing::None) continue;
-      // a compiler makes another program of it, which computes what eager's kernels refuse
+      // a compiler's program may compute what eager's kernels refuse
       const bool known = found == Sharing::Partial || !capture_.contract.as_is;
       if (known && capture_.contract.breaks)
         cannot(Reason::OperatorFailed, "an operand shares memory with what is written");

@@ -1,4 +1,4 @@
-// Places that a functools.partial leaves open for the arguments of its call.
+// Placeholders of functools.partial (Python 3.14): places left open for the arguments of the call.
 #pragma once
 #include "base/imported.h"
 #include "base/once.h"

@@ -1,10 +1,10 @@
-// Why a capture starts again: objects of the program were made ready for real, as the state of optimizers is.
+// The exception by which a capture starts again after real objects were initialised, such as an optimizer's state.
 #pragma once
 
 namespace gramme::trace {
 
-/// The program's objects were brought into the state in which the segment would have left them before it did anything
-/// else: the capture starts again, and finds them so.
+/// Thrown after the first thing that the segment would do to the objects was done for real; the next attempt finds them
+/// so.
 struct Prepared {};
 
 }  // namespace gramme::trace

@@ -1,4 +1,4 @@
-// The program's own exceptions, raised symbolically.
+// Raises the program's exceptions symbolically, with context and cause.
 #include <algorithm>
 #include <utility>
 
@@ -29,7 +29,7 @@ void Capture::raise(Object* exception) {
   if (during && see(during) != exception) {
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the context of an exception that existed before");
     changes(exception);
-    auto* each = as<Object>(see(during));  // as CPython: where the chain came to the exception, it is cut
+    auto* each = as<Object>(see(during));  // as CPython: a chain that leads back to the exception is cut
     for (; each && each->context; each = as<Object>(see(each->context)))
       if (see(each->context) == exception) {
         changes(each);

@@ -1,3 +1,5 @@
+// Follows values to everything reachable from them, records names that are read, and checks at the end that nothing
+// kept has changed or escaped.
 #include "trace/read_later.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ using namespace value;
 
 namespace {
 
-/// What is in a container or an object that the capture made; of others nothing.
+/// The content of a tuple, or of a container or object that the capture made; empty for others.
 std::vector<Value*> content_of(Trace& trace, Value* value) {
   std::vector<Value*> content;
   auto add = [&](Value* part) {
@@ -42,7 +44,7 @@ std::vector<Value*> content_of(Trace& trace, Value* value) {
   return content;
 }
 
-/// True if its subscripts are known, and whoever asks for its attributes is told (confined.h).
+/// True if reads of the value's items and attributes are known or reported (confined.h).
 bool can_follow(const Value* value) {
   static constexpr Kind kFollowed[] = {Kind::Constant, Kind::Number,  Kind::Tensor,   Kind::Tuple, Kind::Class,
                                        Kind::Module,   Kind::Builtin, Kind::Function, Kind::Method};
@@ -105,7 +107,7 @@ bool are_defaults(const Value* holder, PyObject* name) {
   return holder->kind == Kind::Function && (name == k_defaults || name == k_kwdefaults);
 }
 
-/// What is there now, of what is not a container.
+/// The object that a cell, or a name in a dict or object, holds now.
 Owned<> held_now(PyObject* holder, PyObject* name) {
   if (!name) return Owned<>::share(PyCell_GET(holder));
   if (PyDict_Check(holder)) return Owned<>::share(PyDict_GetItemWithError(holder, name));
@@ -127,7 +129,7 @@ void ReadLater::note(Trace& trace, Value* holder, PyObject* name, Value* found) 
 }
 
 void ReadLater::add(Value* holder, PyObject* name) {
-  if (!holder->existing()) return;  // a function made in the capture
+  if (!holder->existing()) return;  // made in the capture: nobody else can rebind it
   Name added{share(holder->object), name};
   if (std::ranges::find(names_, added) == names_.end()) names_.push_back(std::move(added));
 }

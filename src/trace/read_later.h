@@ -1,4 +1,5 @@
-// What a function reads that runs some time after the graph, and must find as it was when it was traced.
+// What a function reads that runs after the graph (a backward, a hook): it must find everything as it was when it was
+// traced.
 #pragma once
 #include <unordered_set>
 #include <vector>
@@ -9,30 +10,31 @@ namespace gramme::trace {
 
 class Rebuilder;
 
-/// True if what has a name is a part of torch or of the standard library. Constants of those stay what they are.
+/// True if the holder belongs to torch, gramme or the standard library, whose constants do not change.
 bool is_of_library(const Value* holder);
 
-/// Objects of the capture that such a function gets. Kept with the scope.
+/// Objects of the capture that such a function receives. State of the scope.
 class ReadLater {
  public:
-  /// The value and all that can be reached from it by subscripts and attributes. Ends the segment where a read of that
-  /// would not be told (confined.h).
+  /// Adds the value and all that is reachable by subscripts and attributes. Ends the segment at a value whose reads
+  /// would not be reported (confined.h).
   void keep(Trace& trace, Value* value);
-  /// New lists and dicts in a result, which stand for those that somebody else keeps; what is from before is itself.
+  /// Adds the new lists and dicts of a result that is also kept elsewhere; existing objects need no check.
   void keep_made(Trace& trace, Value* value);
-  /// A cell that the capture made, itself, for a hook: one that changes makes the hook a late one.
+  /// Adds a cell that the capture made, for a hook. If the cell changes later, the hook is registered by replay
+  /// instead.
   void keep_cell(Trace& trace, value::Cell* cell) {
     kept_.push_back({cell, {trace.see(cell->content)}, trace.steps(), true});
   }
-  /// Ends the segment before what keeps one that changed since, or that somebody gets who may change it.
+  /// Ends the segment before the function was passed on if an object kept for it has changed or escapes.
   void check(Trace& trace, const Rebuilder& rebuild) const;
   const std::unordered_set<const Value*>& known() const { return known_; }
-  /// A name may hold another thing by then. It is noted: whoever runs the graph looks then. Constants and tuples under
-  /// the names of variables are bound anew often, so they end the segment where more than one graph is allowed.
+  /// Notes a name that may be rebound before the function runs, which is then checked. Constants are rebound often, so
+  /// they end the segment if more than one graph is allowed.
   void note(Trace& trace, Value* holder, PyObject* name, Value* found);
   struct Name {
     Owned<> holder;  // a cell, a dict, a module, a class or a function
-    PyObject* name;  // null: of a cell
+    PyObject* name;  // null if the holder is a cell
     bool operator==(const Name& other) const { return holder.get() == other.holder.get() && name == other.name; }
   };
   const std::vector<Name>& names() const { return names_; }

@@ -1,4 +1,4 @@
-// From a real object to its value: what kind it is, and the guards of having looked.
+// Makes the value of a real object: decides its kind, and adds the guards of having looked.
 #include "trace/realize.h"
 
 #include <cstring>
@@ -22,7 +22,7 @@ using namespace value;
 using source::Kind::Attr;
 using SK = source::Kind;
 
-/// Null if there is none.
+/// The type of this name; null if there is none.
 PyTypeObject* type_named(const char* module, const char* name) {
   Owned<> imported = Owned<>::steal(import_module(module));
   if (!imported) {
@@ -52,7 +52,7 @@ bool is_torch_constant(PyTypeObject* type) {
   return type == known.dtype || type == known.layout || type == known.memory_format || type == known.device;
 }
 
-/// Functions of NumPy: there is one object for each, and none can be called with anything but itself changing.
+/// True for types of NumPy's functions (ufuncs and the like), which are singletons without state of their own.
 bool is_of_numpy(PyTypeObject* type) {
   return std::strcmp(type->tp_name, "numpy.ufunc") == 0 ||
          std::strcmp(type->tp_name, "numpy._ArrayFunctionDispatcher") == 0;
@@ -66,7 +66,8 @@ bool is_c_callable(PyObject* object) {
          type == method_wrapper || is_of_numpy(type);
 }
 
-/// One that goes on through a list. Where the program loops over it, the position would be another one at each turn.
+/// An existing list iterator under fullgraph=True, with its position guarded. Where the graph may break, list iterators
+/// are Live: in a loop the position differs at each turn.
 Iterator* realize_list_iterator(Capture& capture, PyObject* object, const Source* source) {
   auto* result = capture.make<Iterator>(source, object);
   result->sort = Iterator::Sequence;
@@ -132,7 +133,7 @@ Value* Capture::realize(PyObject* object, const Source* source) {
   return result;
 }
 
-/// Attributes are known as those of the object, items as those of a dict: what is both would be in two states.
+/// A dict tracked both as an object's attributes and as a dict would have two states, so the segment ends.
 void Capture::note_dict_of(PyObject* object) {
   PyObject** dict = cpython::instance_dict_address(object);
   if (!dict || !*dict) return;
@@ -218,7 +219,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   return result;
 }
 
-/// Module-level functions are held by the segment; closures, and what was another one of the same code before, are
+/// Module-level functions are held by the segment. Closures, and functions that replaced one of the same code, are
 /// guarded by code, defaults and the cells that are read.
 Value* Capture::realize_function(PyObject* object, const Source* source) {
   auto* function = cpython::as_function(object);
@@ -227,7 +228,7 @@ Value* Capture::realize_function(PyObject* object, const Source* source) {
   const auto before = policy.held.find(source->path);
   const bool replaced = before != policy.held.end() && before->second.address != object &&
                         before->second.code.get() == function->func_code;
-  const bool hook = source->kind == SK::ValueAt && is_of_hooks(source->base);  // its id changed: so did it, perhaps
+  const bool hook = source->kind == SK::ValueAt && is_of_hooks(source->base);  // with a new id it may be a new function
   if (source->kind != SK::Pinned && (made_by_a_call || replaced || hook)) {
     guard_type(source, &PyFunction_Type);
     return make<Function>(source, object);
@@ -237,7 +238,7 @@ Value* Capture::realize_function(PyObject* object, const Source* source) {
 }
 
 namespace {
-/// The method, of a class of the object, that a C function is bound from; null if it is none.
+/// The method descriptor that a bound C function comes from; null if there is none.
 PyObject* method_of(PyObject* self, PyObject* bound) {
   PyMethodDef* method = reinterpret_cast<PyCFunctionObject*>(bound)->m_ml;
   Owned<> name = take(PyUnicode_InternFromString(method->ml_name));
@@ -253,7 +254,7 @@ PyObject* method_of(PyObject* self, PyObject* bound) {
 }  // namespace
 
 namespace {
-/// One object stands for all that a look-up of the getter has made.
+/// The one object that stands for all equal getters.
 PyObject* one_getter(PyObject* object) {
   if (!attribute_of_getter(object)) return object;
   PyObject* const known = once([] { return take(PyDict_New()).release(); });
@@ -285,7 +286,7 @@ Value* Capture::realize_c_function(PyObject* object, const Source* source) {
 }
 
 namespace {
-/// What is not run may have fakes in the place of tensors: they are what they stand for.
+/// In captures that are not run, a fake tensor gets the description of the tensor it stands for.
 const meta::Record* as_real(PyObject* object, const meta::Record* record) {
   PyObject* const fake = of_torch::if_loaded(of_torch::FakeTensor);
   if (!fake || !Py_IS_TYPE(object, reinterpret_cast<PyTypeObject*>(fake))) return record;
@@ -300,7 +301,8 @@ const meta::Record* as_real(PyObject* object, const meta::Record* record) {
 }  // namespace
 
 namespace {
-/// Sizes that only its class knows end the segment where the program looks at it. A tangent shows nowhere.
+/// Ends the segment at a tensor whose sizes only its class knows, and gives up the capture for one with a tangent,
+/// which no guard can describe.
 [[noreturn]] void refuse_unguardable(PyObject* object, const aten::TensorSpec& spec) {
   PyTypeObject* const type = Py_TYPE(object);
   if (spec.tensor->opaque && !aten::is_exact_tensor_type(type))

@@ -1,4 +1,4 @@
-// What the two files of realize share. Not for others.
+// Helpers shared by realize.cpp and realize_containers.cpp only.
 #pragma once
 #include "base/error.h"
 #include "base/ref.h"
@@ -7,7 +7,7 @@ namespace gramme::trace {
 
 PyTypeObject* type_named(const char* module, const char* name);
 
-/// Types that are asked for by identity, looked up once.
+/// Types compared by identity, looked up once.
 struct KnownTypes {
   PyTypeObject* dtype = type_named("torch", "dtype");
   PyTypeObject* device = type_named("torch", "device");

@@ -1,4 +1,4 @@
-// From a real container to its value.
+// Makes the value of a real container.
 #include "cpython/entries.h"
 #include "cpython/objects.h"
 #include "source/constant.h"
@@ -12,7 +12,8 @@ using SK = source::Kind;
 
 namespace {
 
-/// A tuple type whose instances are their items: namedtuples, torch.Size, structure sequences. No instance dict.
+/// True for tuple types whose instances are only their items: namedtuples, torch.Size, structure sequences; no instance
+/// dict.
 bool is_transparent_tuple(PyTypeObject* type) {
   if (type == &PyTuple_Type || type == known_types().size) return true;
   if (type->tp_dictoffset != 0 || cpython::has_managed_dict(type)) return false;
@@ -21,7 +22,7 @@ bool is_transparent_tuple(PyTypeObject* type) {
   return cpython::type_lookup(type, fields) || cpython::type_lookup(type, sequence_fields);
 }
 
-/// True if the segment may hold it, so that sets of such members are known as a whole.
+/// True if guards may hold the member, so that a set of such members can be guarded as a whole.
 bool is_held_member(PyObject* member) {
   return source::is_constant(member) || Py_IS_TYPE(member, &PyType_Type) || PyCFunction_Check(member);
 }
@@ -49,13 +50,13 @@ List* Capture::list_payload(PyObject* object, const Source* source) {
   return result;
 }
 
-/// What was appended before anybody looked stays behind what was there.
+/// Reads the real items of a list; items appended before that stay behind them.
 void Capture::Lists::read(List* list) {
   list->unread = nullptr;
   Py_ssize_t size = PyList_GET_SIZE(list->object);
   capture.guard_length(list->source, size);
   std::vector<Value*> items;
-  items.reserve(size + list->own_items.capacity());  // a list that something was in has some: see list.sort
+  items.reserve(size + list->own_items.capacity());  // never zero capacity for a list that had items: see list.sort
   for (Py_ssize_t i = 0; i < size; ++i)
     items.push_back(capture.wrap(PyList_GET_ITEM(list->object, i), capture.pool->child(list->source, SK::Item, i)));
   if (list->written) capture.originals_[list] = items;

@@ -1,3 +1,5 @@
+// The core of rebuilding: registers of the replay program, reuse of values already made, and the simple kinds
+// (constants, numbers, tensors, slices, methods). Other kinds have a file rebuild_*.cpp each.
 #include "trace/rebuild.h"
 
 #include <algorithm>
@@ -128,7 +130,7 @@ Register Rebuilder::call(PyObject* callable, const std::vector<Register>& regist
   return result;
 }
 
-/// It would outlive its transform: the call runs for real.
+/// Ends the segment before a tensor that would outlive its transform was made.
 void Rebuilder::refuse_batched(const Tensor* tensor) {
   trace_.stop_at(tensor->made_at - 1, Reason::ReplayUnsupported, "a tensor inside a transform, elsewhere");
 }
@@ -136,7 +138,7 @@ void Rebuilder::refuse_batched(const Tensor* tensor) {
 Register Rebuilder::make(Value* value) {
   const bool computed = !trace_.contract.runs && value->kind == Kind::Number;
   if (value->source && !computed) {
-    if (trace_.is_of_made(value->source)) {  // names and numbers are equal ones there
+    if (trace_.is_of_made(value->source)) {  // only equal names and numbers are needed then
       auto* tuple = as<Tuple>(value);
       const bool known = value->kind == Kind::Constant || (tuple && tuple->type == &PyTuple_Type);
       const Owned<> equal = known ? trace_.concrete(value) : Owned<>();
@@ -174,14 +176,14 @@ Register Rebuilder::make_new(Number* value) {
   return kNumber * kSort + number(value->expr);
 }
 
-/// Compilers give no floats out: a tensor is asked for its item.
+/// A data-dependent number. Compiled graphs return no floats, so a tensor is returned and its item is taken.
 Register Rebuilder::of_data(Number* number) {
   if (number->type != &PyFloat_Type) return output(trace_.scope().node(number));
   PyTypeObject* const tensor = once([] { return imported_type("torch", "Tensor"); });
   return call_method(tensor, "item", {output(trace_.scope().as_tensor(number)->node)});
 }
 
-/// The class is given where the graph has run. The tensor that it was made of may be another object of the program's.
+/// Gives a graph output its subclass in replay. The tensor it was made of may be another object of the program.
 Register Rebuilder::make_classed(Tensor* tensor) {
   PyObject* const as_subclass = once([] {
     return share(cpython::type_lookup(of_torch::type(of_torch::TensorBase), intern("as_subclass"))).release();
@@ -237,7 +239,7 @@ Register Rebuilder::make_new(View* view) {
 
 Register Rebuilder::make_new(InstanceDict* dict) { return call(builtin("vars"), {(*this)(dict->owner)}); }
 
-/// What a compiled graph returns may have a history, whatever it was inside: the real operation makes the leaf.
+/// Makes a leaf by the real operation in replay, because outputs of compiled graphs may have a history.
 void Rebuilder::new_leaf(Tensor* tensor) {
   trace_.stop_at(tensor->made_at, Reason::ReplayUnsupported, "a leaf made by an operation");
 }

@@ -1,4 +1,4 @@
-// How each value comes into being when a segment has run: read from its source, taken from the graph, or made.
+// How replay gets each value's object: read from its source, taken from the graph's outputs, or made.
 #pragma once
 #include <optional>
 
@@ -6,7 +6,7 @@
 
 namespace gramme::trace {
 
-/// The value cannot be made again when a segment has run: the segment ends before it.
+/// Ends the segment before a value that replay cannot make.
 [[noreturn]] inline void unsupported(const std::string& what) { cannot(Reason::ReplayUnsupported, what); }
 
 struct Array;
@@ -17,22 +17,22 @@ class Rebuilder {
 
   /// The register that will hold the value's object; one object per value.
   plan::Register operator()(Value* value);
-  /// Appends what an effect does.
+  /// Appends the operations of an effect.
   void replay(const effects::Effect& effect);
-  /// Whoever ran the graph, the thread is left in this grad mode.
+  /// Sets the grad mode in which the thread is left, whatever backend ran the graph.
   void set_grad_mode(bool on) { op(plan::ReplayKind::SetGradMode).number = on; }
-  /// Index among the reads.
+  /// The index of the source among the reads.
   int read(const Source* source);
-  /// Index among the numbers that come behind the reads.
+  /// The index of the expression among the numbers, which follow the reads.
   int number(shape::Expr e);
 
   const std::vector<const Source*>& reads() const { return reads_; }
   const std::vector<shape::Expr>& numbers() const { return numbers_; }
   const std::vector<graph::Node*>& outputs() const { return outputs_; }
-  /// Turns the registers of each sort into one numbering, in the replay and the exit.
+  /// Renumbers the registers of all sorts into one sequence, in the replay and the exit.
   void number_registers(plan::Exit& exit);
   size_t operations() const { return replay_.ops.size(); }
-  /// True if the value was asked for.
+  /// True if the value has a register already.
   bool has(Value* value) const { return memo_.contains(value); }
   plan::Replay take_replay() { return std::move(replay_); }
 
@@ -57,7 +57,7 @@ class Rebuilder {
   [[noreturn]] void new_leaf(value::Tensor* tensor);
   [[noreturn]] void refuse_batched(const value::Tensor* tensor);
   [[noreturn]] plan::Register never(Value* value);
-  // What the capture made: one overload for each kind that kinds.def calls REBUILT.
+  // Values that the capture made: one overload for each kind marked REBUILT in kinds.def.
   plan::Register make_new(value::Constant* value);
   plan::Register make_new(value::Builtin* value);
   plan::Register make_new(value::Number* value);
@@ -86,7 +86,7 @@ class Rebuilder {
   plan::Register made_by_library(value::Class* cls);
   static PyObject* init_abstract();
   plan::Register make_new(value::BuiltinMethod* method);
-  /// What was made meanwhile: an immutable value may be reached again from its own parts.
+  /// The register if the value has been made meanwhile: an immutable value can be reached again from its own parts.
   const plan::Register* remembered(Value* value) const;
   void fill_cell(value::Cell* cell);
   // rebuild_frames.cpp
@@ -139,10 +139,10 @@ class Rebuilder {
   std::unordered_map<interp::Frame*, plan::Register> frames_;
   std::unordered_set<Value*> filled_;  // cells whose content was stored, containers whose content was replayed
   std::unordered_set<Value*> opened_;  // classes whose namespace is being made
-  std::vector<value::Cell*> waiting_;  // cells that will hold one of them
+  std::vector<value::Cell*> waiting_;  // cells that will hold a class of opened_
   int made_ = 0;
   std::vector<const effects::Effect*> calls_;  // of the log, in order
-  size_t called_ = 0;                          // the first so many are replayed
+  size_t called_ = 0;                          // how many of them are replayed
 };
 
 }  // namespace gramme::trace

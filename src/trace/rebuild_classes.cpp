@@ -1,4 +1,4 @@
-// How classes, what is special in their namespaces, and cells come into being when a segment has run.
+// How replay makes classes, descriptors in their namespaces, and cells.
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/type_dict.h"
@@ -18,8 +18,8 @@ const Register* Rebuilder::remembered(Value* value) const {
   return found == memo_.end() ? nullptr : &found->second;
 }
 
-/// Once for each cell. One that holds a class whose namespace is being made waits for it; one that holds the dict of a
-/// class is filled when that is made.
+/// Stores the content of a cell, once. A cell for a class whose namespace is being made waits for the class, and one
+/// for a class's dict is filled with the class.
 void Rebuilder::fill_cell(Cell* cell) {
   if (!filled_.insert(cell).second) return;
   if (Class* cls = cell->dict_of) {
@@ -44,7 +44,7 @@ Register Rebuilder::made_by_library(Class* cls) {
 }
 
 namespace {
-/// True if it is below the class, or below a member of it.
+/// True if the target is reached through the class or one of its members.
 bool is_part_of(const Class* cls, const Value* target) {
   const source::Source* root = target && target->source ? target->source->root() : nullptr;
   if (!root || root->kind != source::Kind::Pinned) return false;
@@ -52,7 +52,8 @@ bool is_part_of(const Class* cls, const Value* target) {
 }
 }  // namespace
 
-/// A class is known by its name and bases first; its functions may refer to it by their cells only.
+/// Makes the class with its namespace. Functions in it can refer to the class only by cells, which are filled
+/// afterwards.
 Register Rebuilder::make_new(Class* cls) {
   for (const effects::Effect& effect : trace_.effects().entries())
     if (is_part_of(cls, effect.target)) unsupported("a class made in the segment of which a part was changed");
@@ -120,7 +121,7 @@ std::optional<Register> Rebuilder::make_descriptor(Object* object) {
   return call(reinterpret_cast<PyObject*>(object->type), parts);
 }
 
-/// By the descriptor itself: the class of the object may have another attribute of the name.
+/// Binds the descriptor itself, since the object's class may have another attribute of that name.
 Register Rebuilder::make_new(BuiltinMethod* method) {
   Register self = (*this)(method->self);
   if (auto* known = remembered(method)) return *known;

@@ -1,4 +1,4 @@
-// How containers come into being when a segment has run.
+// How replay makes and fills containers.
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/replayed.h"
@@ -51,7 +51,7 @@ Register Rebuilder::make_new(Dict* dict) {
   return result;
 }
 
-/// What compares itself is asked nothing: it is stored under the hash that it had.
+/// Stores a key that has its own __hash__ or __eq__ under its known hash, without calling them.
 void Rebuilder::store_hashed(Register target, Table& table, const Table::Entry& entry) {
   if (table.keys_of(entry.hash).size() > 1)
     cannot(Reason::ReplayUnsupported, "several keys of one hash that compare themselves");
@@ -84,7 +84,7 @@ Register Rebuilder::make_new(Set* set) {
   return result;
 }
 
-/// A set takes over the hashes that a dict knows.
+/// A set of at most one such key, made from a dict, from which it takes the hash.
 Register Rebuilder::make_own_set(Set* set) {
   if (set->entries.size() > 1) cannot(Reason::ReplayUnsupported, "a set of keys with their own hash");
   Register members = made(ReplayKind::MakeDict);
@@ -93,7 +93,7 @@ Register Rebuilder::make_own_set(Set* set) {
   return call(reinterpret_cast<PyObject*>(set->frozen ? &PyFrozenSet_Type : &PySet_Type), {members});
 }
 
-/// `otherwise` fills it where the places of the members are not known.
+/// Fills a set with its members in their known places; if these are unknown, by the operation `otherwise`.
 void Rebuilder::fill_set(Register target, Set* set, ReplayKind otherwise) {
   if (set->entries.has_own()) cannot(Reason::ReplayUnsupported, "a set of keys with their own hash");
   std::vector<Register> keys;

@@ -1,4 +1,4 @@
-// What replay does to objects that existed before, and the calls it makes.
+// How replay changes existing objects, and the calls it makes.
 #include <algorithm>
 
 #include "cpython/objects.h"
@@ -61,7 +61,7 @@ void Rebuilder::replay(const effects::Effect& effect) {
   }
 }
 
-/// Calls keep their order, also when what a later one returned is needed earlier than its turn.
+/// Replays calls in order up to `last`, also if the result of a later one is needed early.
 void Rebuilder::replay_calls(size_t last) {
   while (called_ <= last) replay_call(called_);
 }
@@ -104,7 +104,7 @@ void Rebuilder::replay_slot(const effects::Effect& effect) {
   store_slot((*this)(object), effect.name, written->value, object->type);
 }
 
-/// A list that was changed and is empty at the end, as it was, is touched: its sort may be under way (list.sort).
+/// Touches a changed list even if it is empty before and after: list.sort may be running on it and checks for changes.
 void Rebuilder::replay_list(List* list) {
   const bool untouched = list->own_items.empty() && list->own_items.capacity() == 0;
   if (list->unread && untouched) return;
@@ -142,7 +142,7 @@ void Rebuilder::replay_dict(Dict* dict) {
   with_operands(ReplayKind::FillDict, target, changed);
 }
 
-/// Item by item where the program did so, or a live iterator over it would notice.
+/// Stores item by item if the program did so: a live iterator over the deque would notice other changes.
 void Rebuilder::replay_deque(Register target, Deque* deque) {
   if (deque->moves) return with_operands(ReplayKind::AssignDeque, target, all(deque->items));
   const std::vector<Value*>& before = *trace_.original_items(deque);
@@ -165,7 +165,7 @@ void Rebuilder::replay_iterator(Register target, Iterator* iterator) {
   call(cpython::iterator_advancer(), {target, count, ended});
 }
 
-/// An iterator from before took its items before what it goes through was changed.
+/// Advances existing iterators over the container before the container's own change is replayed.
 void Rebuilder::replay_iterators_over(Value* container) {
   for (const effects::Effect& effect : trace_.effects().entries()) {
     auto* iterator = effect.kind == effects::Kind::Content ? as<Iterator>(effect.target) : nullptr;
@@ -174,7 +174,7 @@ void Rebuilder::replay_iterators_over(Value* container) {
   }
 }
 
-/// Once, and before an iterator over it is made.
+/// Replays the content of a container, once, and before iterators over it are made.
 void Rebuilder::replay_content(Value* target) {
   if (!filled_.insert(target).second) return;
   if (target->kind == Kind::Dict) replay_iterators_over(target);

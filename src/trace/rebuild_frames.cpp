@@ -1,4 +1,4 @@
-// Generators and tracebacks: they hold frames, which are made where the capture left them.
+// How replay makes generators and tracebacks, whose frames stand where the capture left them.
 #include "cpython/replayed.h"
 #include "trace/rebuild.h"
 
@@ -9,12 +9,12 @@ using plan::Register;
 
 namespace {
 
-// As CPython numbers them.
+// Frame states as numbered by CPython.
 constexpr int kNotStarted = -2, kSuspended = -1, kLeft = 0;
 
 }  // namespace
 
-/// A frame may hold what holds it: the object was made before.
+/// Fills a frame after its object was made, since the frame may refer to that object.
 void Rebuilder::fill_frame(Register target, Register function, const FrameState& state, int phase) {
   std::string places;
   std::vector<Register> parts{target, function, integer(phase), integer(state.unit), 0};
@@ -33,7 +33,7 @@ void Rebuilder::fill_frame(Register target, Register function, const FrameState&
 Register Rebuilder::make_new(Generator* generator) {
   if (generator->handled) unsupported("a generator left while it handles an exception");
   Register function = (*this)(generator->function);
-  if (auto* known = remembered(generator)) return *known;  // it is in its function's closure
+  if (auto* known = remembered(generator)) return *known;  // it was reached by its function's closure
   Register made = call(cpython::generator_maker(), {function});
   memo_[generator] = made;
   if (!generator->frame) return made;
@@ -61,7 +61,7 @@ void Rebuilder::set_field(Register exception, const char* name, Register value) 
   call(trace_.keep(take(PyObject_GetAttrString(field.get(), "__set__"))), {exception, value});
 }
 
-/// What the machinery of raising put into it.
+/// Sets context, cause and traceback of an exception.
 void Rebuilder::describe_exception(Register result, Object* exception) {
   if (exception->retraced) unsupported("an exception with a traceback that the program gave it");
   if (exception->cause && trace_.see(exception->cause) != trace_.none())

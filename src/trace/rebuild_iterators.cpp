@@ -1,5 +1,5 @@
-// Iterators that escape: made again from what they go through, and put where they were. None of this runs code of the
-// program: what is called is C code that only makes an iterator or steps over keys and members.
+// Iterators that escape: replay makes new ones over their containers and moves them to their positions. No code of the
+// program runs, only C code that makes an iterator or steps over keys and members.
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/itertools.h"
@@ -21,7 +21,7 @@ PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(typ
 
 PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
 
-/// How many members the iterator has gone over.
+/// The number of set members that the iterator has passed.
 Py_ssize_t passed_members(Trace& trace, Iterator* iterator, Set* set) {
   if (!set->placed) return iterator->index;
   Py_ssize_t passed = 0;
@@ -29,7 +29,7 @@ Py_ssize_t passed_members(Trace& trace, Iterator* iterator, Set* set) {
   return passed;
 }
 
-/// How many entries the iterator has gone over.
+/// The number of dict entries that the iterator has passed.
 Py_ssize_t passed_entries(Iterator* iterator, Dict* dict) {
   if (iterator->increment < 0) return static_cast<Py_ssize_t>(dict->entries.size()) - iterator->index;
   Py_ssize_t passed = 0;
@@ -37,7 +37,7 @@ Py_ssize_t passed_entries(Iterator* iterator, Dict* dict) {
   return passed;
 }
 
-/// The real iterator would notice, the one made in its place would not.
+/// Ends the segment if the container changed under the iterator: the real one would raise, a new one would not.
 void refuse_changed(Iterator* iterator, Value* sequence) {
   auto* deque = as<Deque>(sequence);
   const bool changed = deque && (deque->items.size() != iterator->expected || deque->moves != iterator->moves);
@@ -56,13 +56,14 @@ void Rebuilder::set_state(PyTypeObject* type, Register iterator, Register state)
 
 void Rebuilder::set_itertool(Register iterator, Register state) { call(cpython::itertool_setter(), {iterator, state}); }
 
-/// A list's iterator may stand behind the end of what was shrunk, where __setstate__ puts none.
+/// Moves the iterator to a position. A list iterator can be past the end of a list that shrank, where __setstate__
+/// cannot put it.
 void Rebuilder::move(Register iterator, Py_ssize_t position) {
   call(cpython::iterator_mover(), {iterator, integer(position)});
 }
 
-/// What the iterator to be made takes its items from. It is asked for its iterator again: one of the program's own
-/// class is handed out by a stand-in, so that none of its code runs.
+/// The iterable passed to the iterator's constructor, which calls iter() on it. For an iterator of the program's own
+/// class that is a stand-in, so that none of the program's code runs.
 Register Rebuilder::source_of(Value* iterator) {
   Register source = (*this)(iterator);
   return trace_.see(iterator)->kind == Kind::Object ? call(cpython::iterable_of(), {source}) : source;
@@ -74,7 +75,7 @@ Register Rebuilder::itertool(const char* name, const std::vector<Register>& regi
   return call(trace_.keep(imported("itertools", name)), registers);
 }
 
-/// With its content: an iterator over it would notice a change.
+/// The container with its final content, because a later change would disturb an iterator over it.
 Register Rebuilder::container_of(Value* container) {
   Register result = (*this)(container);
   if (container->written) replay_content(container);
@@ -119,7 +120,7 @@ Register Rebuilder::over_reversed(Iterator* iterator) {
   return made;
 }
 
-/// Over a dict, its views or a set: stepped to where it was.
+/// An iterator over a dict, its views or a set, stepped to its position.
 Register Rebuilder::over_entries(Iterator* iterator) {
   auto* view = as<View>(iterator->parts.at(0));
   Value* container = view ? view->dict : iterator->parts[0];

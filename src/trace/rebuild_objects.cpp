@@ -1,4 +1,4 @@
-// How functions, instances and their attributes come into being when a segment has run.
+// How replay makes functions, instances and their attributes.
 #include "aten/arrays.h"
 #include "base/imported.h"
 #include "base/once.h"
@@ -18,7 +18,7 @@ using plan::ReplayOp;
 namespace {
 PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
 
-/// A data descriptor of the type stands before what the instance dict holds under the name.
+/// True if a data descriptor of the type hides the instance dict's entry of that name.
 bool is_shadowed(PyTypeObject* type, PyObject* name) {
   PyObject* found = cpython::type_lookup(type, name);
   return found && Py_TYPE(found)->tp_descr_set;
@@ -54,7 +54,8 @@ Register Rebuilder::make_new(Function* function) {
   return result;
 }
 
-/// Into the instance dict, past a data descriptor of the type (null if it has none); a null value deletes.
+/// Stores into the instance dict, past a data descriptor of the type (`type` is null if there is none); a null value
+/// deletes.
 void Rebuilder::store_attribute(Register target, PyObject* name, Value* value, PyTypeObject* type) {
   bool shadowed = type && is_shadowed(type, name);
   Register content = value ? (*this)(value) : kNull;
@@ -71,7 +72,7 @@ void Rebuilder::store_attributes(Register target, const Attributes& attributes, 
     if (attribute.value) store_attribute(target, attribute.name, attribute.value, type);
 }
 
-/// By the descriptor itself; that of a class made in the capture is another one each time.
+/// Stores by the slot's descriptor; for a class made in the capture it is looked up, since each run makes a new one.
 void Rebuilder::store_slot(Register target, PyObject* name, Value* value, PyTypeObject* type) {
   PyObject* member = trace_.is_made(type) ? nullptr : cpython::type_lookup(type, name);
   if (!member || cpython::slot_offset(member, type) < 0) return store_attribute(target, name, value, nullptr);
@@ -82,7 +83,7 @@ void Rebuilder::store_slot(Register target, PyObject* name, Value* value, PyType
   store.object = share(member);
 }
 
-/// tensor.numpy(), which shares memory; of NumPy's numbers the item of that.
+/// An array by tensor.numpy(), which shares memory; for a NumPy scalar the item of that array.
 Register Rebuilder::make_array(const Object* object, const Array& array) {
   if (array.tensor->record->requires_grad || array.tensor->altered) unsupported("an array over a changed tensor");
   if (array.view_of)

@@ -1,6 +1,6 @@
-// Inputs written before an operation that may raise: if the graph raises, their content is put back, and the frame runs
-// plainly from where the segment began. What cannot be put back, or was not kept since nothing was expected to raise,
-// is never written twice: the exception leaves the frame. Nor is an operator in Python entered twice.
+// Which written inputs can be restored. If the graph raises, their content is put back and the frame runs uncompiled
+// from the segment's start. After a write that cannot be put back nothing runs twice: the exception leaves the frame.
+// Operators with kernels in Python do not run twice either.
 #include <algorithm>
 
 #include "aten/classes.h"
@@ -14,14 +14,14 @@ using namespace value;
 
 namespace {
 
-/// Parameters are large, and an optimizer writes all of them. What needs gradients and was written with grad mode off
-/// is copied only where the segment would have to end otherwise.
+/// Whether parameters are saved: tensors that require gradients and are written with grad mode off. An optimizer writes
+/// all of them, so they are copied only where the segment would end otherwise.
 struct Parameters {
   bool kept = false;
 };
 
-/// An operation would run after a write for good, and the program would see that its exception passes handlers by, or
-/// that effects of the segment are missing. Without locate(), the failing node is unknown.
+/// True if the program would notice that an exception after an irreversible write skips its handlers or loses effects.
+/// Without locate(), the failing node is unknown.
 bool shows(const Capture& capture) {
   if (!capture.contract.runs) return false;
   return !capture.contract.locates || !capture.effects().empty() || capture.inliner->handles(true);
@@ -31,7 +31,7 @@ bool needs_gradient(const Tensor* root) { return root->record->requires_grad; }
 
 }  // namespace
 
-/// Only its content changed, in no way that autograd knows of.
+/// True if only the tensor's content was changed, in a way that autograd did not record.
 bool Scope::can_be_put_back(const Tensor* root) {
   const meta::Record* record = capture_.shapes.simplified(root->record);
   if ((record->requires_grad && aten::grad_enabled()) || record->is_inference) return false;
@@ -44,7 +44,7 @@ void Scope::refuse_lasting_write() const {
   if (shows(capture_)) cannot(Reason::OperatorMayRaise);
 }
 
-/// Where one graph is asked for, the program's handlers come first.
+/// With fullgraph, such an operator may run twice rather than skip the program's handlers.
 void Scope::expect_python(bool writes) {
   const bool done =
       !capture_.contract.functionalizes || (!writes && writes_.empty());  // else the backend may write at its end
@@ -119,7 +119,7 @@ std::vector<Tensor*> Scope::restored() const {
   return found;
 }
 
-/// A run that begins again writes it over before it reads it.
+/// True if a second run would overwrite the tensor before reading it.
 bool Scope::is_written_over(const Write& write) const {
   if (!write.overwritten) return false;
   return std::none_of(inputs_.begin(), inputs_.end(), [&](const auto& input) {

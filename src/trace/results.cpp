@@ -1,4 +1,4 @@
-// What a call returns, as values: tensors and numbers of the graph, what they alias.
+// Makes the values of a call's results: tensors and numbers of the graph, and what they alias.
 #include <algorithm>
 #include <string_view>
 
@@ -12,7 +12,7 @@ namespace gramme::trace {
 
 using namespace value;
 
-/// What a tensor inside a transform wraps. It is a value of its own once a call gives it out.
+/// The tensor that one inside a transform wraps; it becomes a value once a call returns it.
 Tensor* Scope::unwrap(Tensor* tensor, int levels) {
   for (; levels > 0; --levels) {
     if (!tensor->inner) {
@@ -30,13 +30,13 @@ Tensor* Scope::unwrap(Tensor* tensor, int levels) {
 
 namespace {
 
-/// A method that returns what is as it asks for already. Other calls that return an operand unwritten are passed by:
-/// for some of them (dropout, dequantize) functionalizing backends make a copy, and lose a write to it.
+/// True for a conversion method, which returns its operand if there is nothing to convert. Only these may return an
+/// operand: for some others (dropout, dequantize) functionalizing backends copy and lose a write to the result.
 bool is_conversion(const meta::Call& call) {
   return call.kind == meta::Call::Method && of_torch::is_call(utf8_of(call.target), of_torch::Converts);
 }
 
-/// In functions that torch.utils._pytree.tree_map calls. PyTorch's front end has another way to do what they do.
+/// True inside functions that torch.utils._pytree.tree_map calls, which PyTorch's front end handles differently.
 bool is_mapping_tree(const graph::Position* at) {
   for (; at; at = at->caller) {
     if (!of_torch::is_in(at->code->co_filename, of_torch::PytreeFile)) return false;
@@ -45,7 +45,7 @@ bool is_mapping_tree(const graph::Position* at) {
   return false;
 }
 
-/// `part`: it is the inner tensor of what it is based on.
+/// `part`: the tensor is an inner tensor of its base.
 bool shares_with_wrapper(Scope& scope, const Tensor* tensor, bool part) {
   const auto& views = scope.state<WrapperViews>().nodes;
   if (part) return views.contains(tensor->base->node);
@@ -58,7 +58,7 @@ bool shares_with_wrapper(Scope& scope, const Tensor* tensor, bool part) {
 
 void Scope::name_after(const Tensor* tensor, PyObject* variable) {
   graph::Node* node = tensor->node;
-  if (!node || node->hinted || node->kind == graph::Node::Placeholder) return;  // before asking where it is
+  if (!node || node->hinted || node->kind == graph::Node::Placeholder) return;  // before the name, which costs more
   if (!is_mapping_tree(capture_.position())) graph_->hint(node, variable);
 }
 
@@ -103,7 +103,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       if (asks_ || !levels_.empty()) remembered_[node] = tensor;
       if (result.wraps_leaf >= 0)
         unwrap(tensor, result.wraps_at - 1)->inner = unwrap(leaves.at(result.wraps_leaf), result.wraps_unwrapped);
-      if (result.shared) {  // in ways that are not told
+      if (result.shared) {  // in ways that are unknown
         late_.push_back(tensor);
         tensor->late = Tensor::Fixed;
       }

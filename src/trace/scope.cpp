@@ -1,4 +1,4 @@
-// The modes of a scope: what the thread is put in during the capture, and what the segment must leave again.
+// The modes of a scope: the thread is really in them during the capture, and the segment must leave those it enters.
 #include "trace/scope.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace gramme::trace {
 
 namespace {
 
-/// What torch.fx.traceback.annotate says around the capture; null if nothing.
+/// The annotations of torch.fx.traceback.annotate around the capture; null if there are none.
 PyObject* annotations_of(Capture& capture) {
   PyObject* const names =
       once([] { return share(PyModule_GetDict(take(import_module("torch.fx.traceback")).get())).release(); });

@@ -1,3 +1,5 @@
+// Every change of a set's members, mirrored in a real set (`places`) with the same history as long as all members have
+// known hashes.
 #include "trace/sets.h"
 
 #include "cpython/entries.h"
@@ -32,7 +34,8 @@ Owned<> real_form(Capture& capture, Tuple* tuple) {
 Owned<> real_form(Capture& capture, Set* key) { return key->frozen ? real_set(capture, key) : Owned<>(); }
 Owned<> real_form(Capture&, Value*) { return {}; }
 
-/// A real object that hashes as the key will: constants, tuples and frozensets of them, and what the segment holds.
+/// A real object with the same hash as the key; null if the hash is unknown. Exists for constants, tuples and
+/// frozensets of them, and objects held by the segment.
 Owned<> real_key(Capture& capture, Value* key) {
   if (!has(key->kind, KEY)) return {};
   return as_kind<KEY>(key, [&](auto* seen) { return real_form(capture, seen); });

@@ -1,3 +1,4 @@
+// The settings allow_rnn and only_allow_pt2_compliant_ops.
 #include "trace/settings.h"
 
 #include <string_view>
@@ -9,7 +10,8 @@
 namespace gramme::trace {
 namespace {
 
-/// AOTAutograd cannot save what oneDNN's LSTM gives in place of its workspace; PyTorch's front end does not capture it.
+/// True for torch.lstm. AOTAutograd cannot save the workspace of oneDNN's LSTM, and PyTorch's front end does not
+/// capture it.
 bool is_lstm(const meta::Call& call) {
   return PyCFunction_Check(call.target) &&
          std::string_view(reinterpret_cast<PyCFunctionObject*>(call.target)->m_ml->ml_name) == "lstm";
@@ -20,7 +22,7 @@ bool is_compliant(PyObject* overload) {
   return PySequence_Contains(take(PyObject_GetAttrString(overload, "tags")).get(), tag.get()) == 1;
 }
 
-/// An operator of torch.ops, of which one overload at least has no tag that says it keeps to the rules.
+/// True for an operator of torch.ops with an overload that lacks the tag pt2_compliant_tag.
 bool may_be_unfit(PyObject* target) {
   const std::string_view type = Py_TYPE(target)->tp_name;
   if (type == "OpOverload") return !is_compliant(target);

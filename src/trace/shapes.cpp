@@ -1,3 +1,5 @@
+// Deciding, fixing and simplifying expressions over the capture's symbols, and describing the resulting guards and
+// violated constraints.
 #include "trace/shapes.h"
 
 #include <algorithm>
@@ -72,7 +74,7 @@ const meta::Record* Shapes::describe(const meta::Record* record, const std::vect
   };
   for (size_t d = 0; d < described->sizes.size(); ++d)
     note(described->sizes[d], record->sizes[d], pool.child(tensor, SK::SizeOf, static_cast<int64_t>(d)));
-  // Symbols are numbered from the smallest stride on.
+  // Stride symbols are numbered from the smallest stride on, as described->strides has them.
   std::vector<size_t> order;
   for (size_t d = 0; d < described->strides.size(); ++d) order.push_back(d);
   auto rank = [&](size_t d) {

@@ -1,6 +1,6 @@
-// Sizes, strides, offsets and ints that vary: symbols with their sources, and what the capture decided by them.
+// Varying sizes, strides, offsets and ints: symbols with their sources, and the conditions that the capture decided.
 //
-// A decision is taken by what the symbols are now, and is a guard from then on, unless it follows from those before.
+// A condition is decided by the symbols' present values. It becomes a guard unless earlier ones imply it.
 #pragma once
 #include <optional>
 #include <string>
@@ -20,52 +20,52 @@ namespace gramme::trace {
 class Shapes {
  public:
   shape::Assumptions assumptions;
-  bool general = false;  // nothing becomes a number: the segment ends first
+  bool general = false;  // the segment ends before a symbol would become a constant
 
-  /// What the source reads from now on is a symbol; `now` is its value, by which nothing is decided if it is unbacked.
+  /// A new symbol for the number at a source; `now` is its present value, which decides nothing if the symbol is
+  /// unbacked.
   shape::Expr add(const source::Source* source, shape::Range range, int64_t now, bool unbacked = false);
-  /// The record of a tensor at a source, whose sizes are expressions where `sizes` is not null.
+  /// The record of a tensor at a source with expressions for its sizes where `sizes` is not null.
   const meta::Record* describe(const meta::Record* record, const std::vector<shape::Expr>& sizes,
                                const source::Source* tensor, source::Pool& pool);
-  /// A new symbol whose value comes out of data, at a place of the program.
+  /// A new symbol for a data-dependent value, made at a position of the program.
   shape::Expr add_unbacked(shape::Range range, const graph::Position* made);
-  /// The source of a symbol; null if its value comes out of data.
+  /// The source of a symbol; null for a data-dependent one.
   const source::Source* source_of(shape::Expr symbol) const;
-  /// True if it is computed of what comes out of data.
+  /// True if the expression contains data-dependent symbols.
   bool is_of_data(shape::Expr e) const;
-  /// What a symbol with a source is.
+  /// The present value of a symbol with a source.
   int64_t now(shape::Expr symbol) const { return now_.at(static_cast<size_t>(symbol->constant)).value(); }
-  /// An earlier symbol whose value is now this; null if there is none.
+  /// An earlier symbol with this present value; null if there is none.
   shape::Expr equal_now(int64_t value) const;
 
-  /// The Bool is true from now on, which it is now.
+  /// Guards a condition that is true at present.
   void learn(shape::Expr e, const graph::Position* asked);
-  /// The graph checks it when it runs.
+  /// Assumes a condition that the graph checks when it runs.
   void assume(shape::Expr e);
-  /// True if the Bool is true. Ends the segment if only data can tell.
+  /// Decides a condition, and guards the answer. Ends the segment if it depends on data.
   bool decide(shape::Expr e, const graph::Position* asked);
-  /// What it is now, from now on.
+  /// The expression's present value, which is guarded.
   int64_t fix(shape::Expr e, const graph::Position* asked);
 
-  /// The program wants the size to vary.
+  /// Notes that the program demands that the size varies.
   void insist(const source::Source* size) { insisted_.push_back(size); }
-  /// Why it does not: what was decided, and where; empty if the program does not mind.
+  /// The error text if a size of insist() does not vary: which conditions fixed it, and where. Empty for other sizes.
   std::string violation(const source::Source* size) const;
   std::string print(shape::Expr e) const;
   bool empty() const { return symbols_.empty(); }
-  /// The same under what was learnt.
+  /// The number simplified by the conditions learnt.
   shape::SymInt simplified(shape::SymInt number);
   const meta::Record* simplified(const meta::Record* record);
-  /// A size or int that can be one number only; `needed`: the program took it for a number, and did not just compare
-  /// it.
+  /// A size or int that the conditions fix to one value. `needed`: the program used the value, not just compared it.
   struct Fixed {
     const source::Source* source;
     bool needed;
   };
   std::vector<Fixed> fixed();
-  /// Sizes that are one now, and are not known to stay it.
+  /// Sizes that are 1 at present.
   std::vector<const source::Source*> ones() const;
-  /// What the segment's guards say.
+  /// The guards on symbols.
   guards::ShapeGuards guards() const;
 
  private:
@@ -77,24 +77,24 @@ class Shapes {
     shape::Expr holds;
     const graph::Position* asked;
   };
-  std::vector<const source::Source*> symbols_;       // null: out of data
-  std::vector<std::optional<int64_t>> now_;          // none: likewise
-  std::vector<const graph::Position*> unbacked_at_;  // by symbol out of data
+  std::vector<const source::Source*> symbols_;       // null: data-dependent
+  std::vector<std::optional<int64_t>> now_;          // nullopt: data-dependent
+  std::vector<const graph::Position*> unbacked_at_;  // by data-dependent symbol
   std::vector<guards::ShapeGuards::Property> properties_;
   std::vector<Decision> decisions_;
-  std::vector<shape::Expr> needed_;  // as numbers
+  std::vector<shape::Expr> needed_;  // expressions fixed by the program
   std::vector<const source::Source*> insisted_;
   std::unordered_map<const meta::Record*, const meta::Record*> simplified_;  // under what was learnt so far
 };
 
-/// Calls `visit` with each symbol of the expression, from the left.
+/// Calls `visit` with each symbol of the expression, left to right.
 template <class Visit>
 void each_symbol(shape::Expr e, Visit&& visit) {
   if (e->kind == shape::Kind::Symbol) visit(e);
   for (const shape::Operand& operand : e->operands) each_symbol(operand.of, visit);
 }
 
-/// Which sizes and strides a record leaves open, as aten::with_varying takes them.
+/// A bit mask of the numbers that are expressions, as aten::with_varying takes it.
 uint64_t varying(const std::vector<shape::SymInt>& numbers);
 
 }  // namespace gramme::trace

@@ -1,3 +1,4 @@
+// Follows PyTorch's own walk through functions, cells and containers, noting each tensor on the way.
 #include "trace/shown.h"
 
 #include <algorithm>
@@ -58,7 +59,7 @@ class Question {
     return true;
   }
 
-  static constexpr int kMost = 256;  // what is found in itself is no constant
+  static constexpr int kMost = 256;  // ends the walk through a container that contains itself
   Scope& scope_;
   int looked_at_ = 0;
 };

@@ -1,5 +1,4 @@
-// The state of existing and new objects as the program sees it: own attributes, globals, cells, what functions are made
-// of.
+// The state of existing and new objects as the program sees it: own attributes, globals, cells, parts of functions.
 #include "cpython/objects.h"
 #include "trace/capture.h"
 #include "trace/dying.h"
@@ -24,7 +23,7 @@ Attributes& own_attributes(Value* object) {
 
 }  // namespace
 
-/// What a look-up found. That there is something is a guard, also if nobody looks at what it is.
+/// The lazy value of a lookup's result. Its presence is guarded even if nobody looks into it.
 Value* Capture::found_at(PyObject* object, const Source* source) {
   guard({source, guards::Kind::Present, {}});
   return wrap(object, source);
@@ -32,7 +31,8 @@ Value* Capture::found_at(PyObject* object, const Source* source) {
 
 // ---- attributes
 
-/// An object that a call in replay returns: what it has is not known; null asks for all of it.
+/// Ends the segment if the object is the result of a call in replay, whose attributes are unknown; a null name means
+/// all.
 void Capture::refuse_late(Value* object, PyObject* name) {
   auto* instance = as<Object>(object);
   if (instance && instance->made_by >= 0 && (!name || !type_lookup(instance->type, name))) cannot_ask_late(instance);
@@ -83,7 +83,7 @@ void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
     attributes.push_back({name, value});
     return;
   }
-  bool moved = known->value == nullptr && !object->existing();  // deleted and set again: last in the dict's order
+  bool moved = known->value == nullptr && !object->existing();  // deleted and set again: moves to the end
   if (!moved) {
     known->value = value;
     return;
@@ -111,7 +111,7 @@ Value* Capture::slot_attribute(Object* object, PyObject* name) {
   return result;
 }
 
-/// `__class__` is no member, and the class lives on.
+/// A slot's old value dies, which must run no code; `__class__` is no slot, and the old class lives on.
 void Capture::store_slot_attribute(Object* object, PyObject* name, Value* value) {
   static PyObject* const class_name = intern("__class__");
   changes(object);
@@ -142,11 +142,11 @@ Attributes Capture::all_attributes(Value* object) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* name = PyTuple_GET_ITEM(keys.get(), i);
     if (!PyUnicode_CheckExact(name)) cannot(Reason::AttributeUnknown, "an instance dict whose keys are not all str");
-    Py_INCREF(name);  // counts by hand: InternInPlace takes a reference and gives one
+    Py_INCREF(name);  // counts by hand: InternInPlace replaces a reference
     PyUnicode_InternInPlace(&name);
     keep(Owned<>::steal(name));
     const effects::Effect* written = effects_.find(effects::Kind::StoreAttr, object, name);
-    if (written && written->anew) continue;  // behind the others, where it was stored again
+    if (written && written->anew) continue;  // stored again, so it comes after the others
     if (Value* value = own_attribute(object, name)) live.push_back({name, value});
   }
   if (!object->written) return live;

@@ -1,11 +1,10 @@
-// One capture with the scope of its graph, from a resume point on. Dies at the end of the capture.
+// A capture together with the scope of its graph. It begins at a resume point and lives until the capture ends.
 //
 //   Trace trace(policy);
 //   Value* sum = trace.emit(function, {x, y});   // an operation in the graph
 //
-// Nothing is undone instruction by instruction: when an instruction cannot be captured, the trace is thrown away and
-// made again up to that instruction (interp/capture.cpp), so an instruction that cannot be captured leaves no trace of
-// itself.
+// Nothing is undone. If an instruction cannot be captured, the trace is thrown away and made again up to that
+// instruction (interp/capture.cpp), so a failed instruction leaves no trace.
 #pragma once
 #include "trace/scope.h"
 
@@ -15,7 +14,7 @@ class Trace final : public Capture {
  public:
   explicit Trace(const Policy& policy) : Capture(policy), scope_(*this) {}
 
-  /// The graph that operations go into.
+  /// The scope, to which operations are added.
   Scope& scope() { return scope_; }
   const Scope& scope() const { return scope_; }
 

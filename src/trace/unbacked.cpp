@@ -1,4 +1,4 @@
-// Numbers and sizes that come out of data: nodes give them, and what is said of them is checked where the graph runs.
+// Data-dependent numbers and sizes: nodes compute them, and assumptions about them are checked when the graph runs.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -25,7 +25,7 @@ Owned<> overload(const char* name, const char* which) {
   return take(PyObject_GetAttrString(packet.get(), which));
 }
 
-/// PyTorch's words, without its names for symbols where those are of no use.
+/// PyTorch's message, without its symbol names where they mean nothing to the reader.
 std::string asked(const std::string& message) {
   const std::string start = "data-dependent expression ";
   const size_t from = message.find(start);
@@ -50,7 +50,7 @@ bool holds_number(const meta::Result& result) {
 
 namespace {
 
-/// What was said of numbers before any call needed a ShapeEnv for them.
+/// Assumptions made before any call needed a ShapeEnv.
 struct SaidBefore : std::vector<Expr> {};
 
 }  // namespace
@@ -63,7 +63,7 @@ meta::Unbacked& Scope::unbacked() {
   return *unbacked_;
 }
 
-/// What the call takes for granted is checked before it; of what it gives, behind it.
+/// Infers a call on data-dependent sizes. Its assumptions are asserted before it, those about its results after it.
 const meta::Outcome& Scope::inferred_of_data(const meta::Call& call) {
   of_data_ = unbacked().infer(call);
   const meta::Outcome& outcome = of_data_.outcome;
@@ -83,14 +83,14 @@ const meta::Outcome& Scope::inferred_of_data(const meta::Call& call) {
   return outcome;
 }
 
-/// True if nodes or guards give all that it is computed of.
+/// True if every symbol of the expression comes from a node or a source.
 bool Scope::is_bound(Expr e) const {
   bool bound = true;
   each_symbol(e, [&](Expr symbol) { bound &= capture_.shapes.source_of(symbol) || symbol_nodes_.contains(symbol); });
   return bound;
 }
 
-/// The sizes and the offset of a result that come out of data.
+/// Makes nodes for a result's data-dependent sizes and offset.
 void Scope::bind_sizes(const meta::Record& record, graph::Node* node) {
   PyObject* const size_of = once([] { return overload("sym_size", "int").release(); });
   PyObject* const offset_of = once([] { return overload("sym_storage_offset", "default").release(); });
@@ -151,13 +151,13 @@ void Scope::note_item(Number* number, Tensor* tensor) {
   const meta::Interval range = meta::floats_of(*tensor->record);
   const bool narrow = range.high <= std::numeric_limits<float>::max();
   if (number->type == &PyBool_Type) number->range = {0, 1};
-  // kernels of compilers take floats of 32 bits
+  // compilers' kernels take 32-bit floats
   if (number->type == &PyFloat_Type && (narrow || capture_.contract.as_is)) number->range = range;
   if (!number->expr && graph_ == &root_) items_[number->node] = {tensor, written_};
 }
 
-/// What the tensor held as its item was taken; null where it may hold something else now. The tensor is more exact than
-/// its item, which kernels of compilers take as a float of 32 bits.
+/// The tensor whose item the node takes, if its content is still the same; else null. It is more exact than the item,
+/// which compilers' kernels take as a 32-bit float.
 Tensor* Scope::copied_item(const graph::Node* item) {
   static PyObject *const detach = intern("detach"), *const to = intern("to"), *const reshape = intern("reshape"),
                          *const copy = intern("copy");
@@ -165,7 +165,7 @@ Tensor* Scope::copied_item(const graph::Node* item) {
   PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
   const auto found = items_.find(item);
   if (found == items_.end() || found->second.written != written_ || graph_ != &root_) return nullptr;
-  if (found->second.tensor->node != item->call.args[0].node) return nullptr;  // it is another one by now
+  if (found->second.tensor->node != item->call.args[0].node) return nullptr;  // the tensor was written since
   Value* tensor = found->second.tensor;
   const std::vector<shape::SymInt>& sizes = found->second.tensor->record->sizes;
   if (!std::ranges::all_of(sizes, [](shape::SymInt size) { return size.number() == 1; })) return nullptr;
@@ -209,7 +209,7 @@ Number* Scope::item_of(Tensor* tensor) {
   auto* number = value::as<Number>(emit_method(name, Args{&self, 1, nullptr, 0}));
   if (!number) cannot(Reason::DataDependentValue, "Tensor.item");
   if (number->expr) return number;
-  number->node->effect = false;  // nothing happens if nobody takes it
+  number->node->effect = false;  // it may be dropped if unused
   if (number->type == &PyBool_Type) number->range = {0, 1};
   if (graph_ == &root_) as_tensors_[number->node] = tensor;
   return number;
@@ -230,7 +230,7 @@ void Scope::assert_true(Expr condition) {
   }
   if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about a data-dependent value in a body");
   graph::Node* node = this->node(condition);
-  if (!node) return;  // it follows
+  if (!node) return;  // it follows from what is known
   assert_node(node, "Runtime assertion failed for expression " + capture_.shapes.print(condition));
   if (unbacked_)
     unbacked_->assume(condition);
@@ -263,7 +263,7 @@ bool Scope::assert_true(Tensor* tensor, bool holds, Value* text) {
   if (!single || (handled && capture_.contract.breaks) || !may_assert()) return false;
   Value* condition = tensor;
   if (!holds) condition = emit(invert, Args{&condition, 1, nullptr, 0});
-  if (handled)  // gramme._handover knows it then, where the program goes on
+  if (handled)  // gramme._handover recognises the text then, as the program continues
     text = capture_.constant(take(PyUnicode_FromFormat("Runtime assertion failed: %U", text->object)));
   Value* given[] = {condition, text};
   emit(check, Args{given, 2, nullptr, 0});

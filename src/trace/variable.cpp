@@ -1,3 +1,4 @@
+// The names come from the frames' variables and from the spelling of sources.
 #include "trace/variable.h"
 
 #include "base/text.h"
@@ -10,7 +11,7 @@ using namespace value;
 
 namespace {
 
-/// "L['self'].seen" as the program spells it; empty if it cannot.
+/// "L['self'].seen" as the program spells it ("self.seen"); empty if it has no spelling.
 std::string spelled(const source::Source* source) {
   const std::string text = source ? source->print() : std::string();
   const bool variable = text.starts_with("L['") || text.starts_with("G['");

@@ -1,4 +1,4 @@
-// What the program calls a value and where it stands, for refusals: "`log` in train.py:12".
+// The program's name for a value and the current line, for messages: "`log` in train.py:12".
 #pragma once
 #include <string>
 
@@ -8,8 +8,8 @@ namespace gramme::trace {
 
 class Capture;
 
-/// The variable of a function under way that holds the value, or the way to it: "`log`", "`self.seen['a']`"; what it is
-/// if it has no name: "a List". With an attribute, that of it. Then the file and line of the current instruction.
+/// The running function's variable that holds the value, or the path to it: "`log`", "`self.seen['a']`". Without a
+/// name, the kind: "a List". `attribute` appends an attribute. File and line of the current instruction follow.
 std::string named(Capture& capture, const value::Value* value, PyObject* attribute = nullptr);
 
 }  // namespace gramme::trace

@@ -1,4 +1,4 @@
-// Which sizes, ints and floats vary from call to call: what settings, marks and earlier captures say.
+// Decides which sizes, ints and floats vary, from settings, marks and earlier captures.
 #include <algorithm>
 #include <string_view>
 
@@ -44,7 +44,7 @@ bool is_left_open(const Policy& policy, const Source* source, PyObject* number) 
 
 namespace {
 
-/// True if it was another one at an earlier capture.
+/// True if the number had another value at an earlier capture.
 bool has_changed(const Policy& policy, PyObject* object, const Source* source) {
   if (policy.dynamic.contains(source->path)) return true;
   auto known = policy.numbers.find(source->path);
@@ -52,7 +52,7 @@ bool has_changed(const Policy& policy, PyObject* object, const Source* source) {
          !source::same_constant(known->second.get(), object);
 }
 
-/// True if the source, or a dimension of the tensor at it, is in the list.
+/// True if the list has the source, or the given dimension of the tensor there.
 bool is_named(const std::vector<NamedSource>& list, const Source* source, std::optional<size_t> dim = std::nullopt) {
   if (list.empty()) return false;
   Owned<> name = take(PyUnicode_FromString(source->print().c_str()));
@@ -62,18 +62,19 @@ bool is_named(const std::vector<NamedSource>& list, const Source* source, std::o
   });
 }
 
-/// An int must be known to be narrow: what is computed from it must stay within 64 bits.
+/// True for floats, and for ints small enough that arithmetic on them stays within 64 bits.
 bool can_be_input(PyObject* object) { return PyFloat_CheckExact(object) || source::is_narrow(object); }
 
-/// Quotients of such numbers and of their squares are floats of 32 bits.
+/// Bounds for which quotients of such numbers and of their squares fit 32-bit floats.
 constexpr double kLeastFactor = 0x1p-60, kMostWeight = 0x1p30;
 
-/// A learning rate, a momentum: what optimizers compute of it is bounded, and never raises, while it is one.
+/// True for a float between 0 and 1 such as a learning rate or momentum: arithmetic on it in optimizers is bounded and
+/// cannot raise.
 bool is_factor(PyObject* object) {
   return PyFloat_CheckExact(object) && 0 < PyFloat_AS_DOUBLE(object) && PyFloat_AS_DOUBLE(object) < 1;
 }
 
-/// True if an optimizer keeps it in its groups, or in the state of a parameter.
+/// True if an optimizer keeps the number in its param_groups or in a parameter's state.
 bool is_of_optimizer(const Source* source) {
   static PyObject *const groups = intern("param_groups"), *const state = intern("state");
   for (; source; source = source->base)
@@ -88,8 +89,8 @@ bool Capture::is_known_constant(const Source* source) const {
          std::find(specialized_.begin(), specialized_.end(), source) != specialized_.end();
 }
 
-/// A float on the stack is what an instruction carried out for real has just computed: it will be another one next
-/// time.
+/// True if the number is captured as varying. A float on the stack always is: a concrete instruction has just computed
+/// it, so it will differ next time.
 bool Capture::varies(PyObject* object, const Source* source) const {
   if (!can_be_input(object)) return false;
   if (source->kind == SK::Stack && PyFloat_CheckExact(object)) return true;
@@ -102,14 +103,14 @@ bool Capture::varies(PyObject* object, const Source* source) const {
          policy.dynamic_values.contains(PyLong_AsLongLong(object));
 }
 
-/// Those of modules (strides, paddings) are the same at each call as a rule.
+/// True for numbers of modules (strides, paddings), which rarely differ between calls.
 bool Capture::is_below_module(const Source* source) const {
   for (; source; source = source->base)
     if (modules_.contains(source)) return true;
   return false;
 }
 
-/// A constant, unless it changed since an earlier capture.
+/// The value of a real number: a Constant, or a Number if it varies.
 Value* Capture::number(PyObject* object, const Source* source) {
   const bool is_zero = PyFloat_CheckExact(object) && PyFloat_AS_DOUBLE(object) == 0;
   const bool is_bound = (is_known_constant(source) && !is_left_open(policy, source, object)) ||
@@ -130,7 +131,7 @@ Value* Capture::number(PyObject* object, const Source* source) {
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
   const bool of_optimizer = policy.contract.counts() && (policy.in_step || is_of_optimizer(source));
   if (of_optimizer) state<OptimizerNumbers>().seen = true;
-  const bool of_torch = is_in_optimizer(*this);  // where a learning rate may become 0
+  const bool of_torch = is_in_optimizer(*this);  // whose learning rates may become 0
   if (policy.contract.counts() && is_factor(object) && (of_optimizer || of_torch)) {
     result->range = {!of_torch && PyFloat_AS_DOUBLE(object) > kLeastFactor ? kLeastFactor : 0, 1};
     guard(guards::between(source, result->range.low, 1));
@@ -142,7 +143,7 @@ Value* Capture::number(PyObject* object, const Source* source) {
   }
   if (policy.contract.symbols && PyLong_CheckExact(object)) {
     result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
-    // What counts steps stays positive: what is divided by it, or a power of it, has a bound.
+    // A step count stays positive, so quotients by it and powers of it are bounded.
     if (of_optimizer && PyLong_AsLongLong(object) > 0 && decide(at_least(result->expr, shape::constant(1))))
       result->range.low = 1;
   }
@@ -160,7 +161,7 @@ bool is_of_module(const meta::Record* record, const Source* source) {
 
 namespace {
 
-/// What torch._dynamo.mark_dynamic and the like have written on a tensor.
+/// The attributes that torch._dynamo.mark_dynamic and the like have set on a tensor.
 class Marks {
  public:
   explicit Marks(PyObject* tensor) {
@@ -189,7 +190,7 @@ class Marks {
   bool is_dynamic(size_t d) const { return must_vary(d) || holds(weak_, d); }
   bool is_static(size_t d) const { return !must_vary(d) && holds(static_, d); }
 
-  /// What the program said of the size, at least that it is one.
+  /// The range that the program gave for the size; at least that of all sizes.
   shape::Range range(size_t d, int64_t now) const {
     shape::Range result{1, shape::Range::kNoHigh};
     Owned<> rows = ranges_ ? take(PySequence_Fast(ranges_, "a set of ranges")) : Owned<>();
@@ -205,13 +206,13 @@ class Marks {
     return fits ? result : shape::Range{1, shape::Range::kNoHigh};
   }
 
-  /// Functions of the size: where one answers anew, the size has a segment of its own.
+  /// Predicates given to mark_dynamic(specialize_on=): a size for which one is true gets its own segment.
   Owned<> specializations(size_t d) const {
     PyObject* list = row(special_, d);
     return list ? take(PySequence_Fast(list, "a list of functions")) : take(PyTuple_New(0));
   }
 
-  /// What torch._dynamo.decorators.mark_unbacked said of the size.
+  /// The range given to torch._dynamo.decorators.mark_unbacked for the size.
   shape::Range unbacked_range(size_t d) const {
     shape::Range result{0, shape::Range::kNoHigh};
     PyObject* pair = row(bounds_, d);
@@ -221,7 +222,7 @@ class Marks {
     if (PyObject* most = PyTuple_GET_ITEM(pair, 1); PyLong_Check(most)) result.high = PyLong_AsLongLong(most);
     return result;
   }
-  /// Sizes of one id are one number; null: it has none.
+  /// The id of the size, null if it has none; sizes with one id are equal.
   PyObject* shape_id(size_t d) const { return row(ids_, d); }
 
  private:
@@ -248,7 +249,7 @@ class Marks {
 
 }  // namespace
 
-/// Asks what torch._dynamo.mark_dynamic was told to tell apart. True if the size is one number then.
+/// Asks the predicates of mark_dynamic(specialize_on=). True if the size becomes a constant.
 bool Capture::decide_special(const Owned<>& predicates, shape::Expr size) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(predicates.get()); ++i)
     for (Expr condition : meta::conditions_of(PySequence_Fast_GET_ITEM(predicates.get(), i), size, shapes.assumptions))
@@ -269,7 +270,7 @@ shape::Expr Capture::unbacked_size(const Source* size, shape::Range range, int64
   return known->second;
 }
 
-/// The tensor's sizes stay: it is a slice of what grows, or a row of a table that gets wider.
+/// True if only the strides changed: a slice of a growing tensor, or a row of a table that gets wider.
 bool Capture::strides_vary(const meta::Record* record, const Source* source) {
   const auto before = policy.observed.find(source->path);
   if (before == policy.observed.end() || before->second->strides.size() != record->strides.size()) return false;
@@ -286,9 +287,9 @@ bool Capture::strides_vary(const meta::Record* record, const Source* source) {
   return vary;
 }
 
-/// Null for those that stay: what changed since an earlier capture is a symbol. 0 is a number, and so is 1 but where
-/// the size has been another one and the graph is run as it is: compilers, as PyTorch's front end, tell it from all
-/// others. Empty if strides stay, too.
+/// A symbol for each size that varies, null for each that does not; empty if nothing varies, strides included. 0 is a
+/// constant. So is 1, unless the size had another value and the graph runs as it is: compilers, like PyTorch's front
+/// end, always distinguish 1.
 std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
   if (!policy.contract.symbols || record->sizes.empty() || record->inner) return {};
   if (record->strides.size() != record->sizes.size()) return {};

@@ -1,4 +1,4 @@
-// What graphs make that shares memory with a wrapper, other than its inner tensors themselves.
+// Tensors in a graph that share memory with a wrapper, other than its inner tensors.
 #pragma once
 #include <unordered_set>
 

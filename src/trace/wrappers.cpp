@@ -1,3 +1,5 @@
+// Finding the inner tensors of operands (by tracing __tensor_flatten__ at first use), tracking those of results, and
+// writes to them.
 #include "trace/wrappers.h"
 
 #include <algorithm>

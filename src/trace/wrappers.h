@@ -1,7 +1,8 @@
-// Tensors of classes with a __torch_dispatch__, which wrap others: what a capture knows of the inner ones.
+// Wrapper subclasses (classes with __torch_dispatch__): what a capture knows of their inner tensors.
 //
-// The graph has the wrapper itself; its calls run the class's code, in the capture on fakes (meta/wrapped.h). What an
-// existing one wraps is found by tracing its __tensor_flatten__, so all that it depends on is guarded.
+// The graph has the wrapper itself, and calls on it run the class's code; in the capture they run on fakes
+// (meta/wrapped.h). The inner tensors of an existing wrapper are found by tracing its __tensor_flatten__, so what that
+// depends on is guarded.
 #pragma once
 #include <unordered_map>
 #include <vector>

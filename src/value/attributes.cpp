@@ -1,8 +1,9 @@
+// The index by name, built once there are more than a few entries.
 #include "value/attributes.h"
 
 namespace gramme::value {
 
-/// The number of entries if there is none under the name.
+/// The index of the entry; the number of entries if there is none of that name.
 size_t Attributes::place_of(PyObject* name) const {
   if (size() <= kLinear) {
     size_t at = 0;

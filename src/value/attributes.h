@@ -1,4 +1,4 @@
-// Attributes of a value by name, in the order in which they were found or written. A null value means deleted.
+// A value's attributes by name, in the order in which they were found or written. A null value means deleted.
 #pragma once
 #include <Python.h>
 
@@ -33,7 +33,7 @@ class Attributes {
     indexed_ = 0;
   }
 
-  /// The entry under an interned name, or null. Constant time but for the entries added since the last call.
+  /// The entry under an interned name, or null. Constant time, apart from entries added since the last call.
   friend const Attribute* find(const Attributes& attributes, PyObject* name) {
     size_t at = attributes.place_of(name);
     return at < attributes.size() ? &attributes.rows_[at] : nullptr;
@@ -44,10 +44,10 @@ class Attributes {
   }
 
  private:
-  static constexpr size_t kLinear = 16;  // up to so many entries looking at each is faster
+  static constexpr size_t kLinear = 16;  // up to this size linear search is faster
   size_t place_of(PyObject* name) const;
   Rows rows_;
-  mutable std::unordered_map<PyObject*, size_t> places_;  // of the first `indexed_` entries
+  mutable std::unordered_map<PyObject*, size_t> places_;  // index of the first `indexed_` entries
   mutable size_t indexed_ = 0;
 };
 

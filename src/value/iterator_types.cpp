@@ -1,3 +1,4 @@
+// Obtains the types by evaluating each row's example expression once.
 #include "value/iterator_types.h"
 
 #include <memory>

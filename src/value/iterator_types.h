@@ -1,4 +1,4 @@
-// What type() says of the iterators that a capture makes.
+// The real types of the iterators that a capture makes, for type().
 #pragma once
 #include <array>
 
@@ -17,7 +17,7 @@ using IteratorTypes = std::array<PyTypeObject*, static_cast<size_t>(IteratorType
 
 const IteratorTypes& iterator_types();
 PyTypeObject* type_of(IteratorType type);
-/// The type of iter() of a seen List, Tuple, Deque, str, bytes or an Object with __getitem__.
+/// The type that iter() returns for a seen List, Tuple, Deque, str, bytes or an Object with __getitem__.
 PyTypeObject* sequence_iterator_type(const Value* sequence);
 
 }  // namespace gramme::value

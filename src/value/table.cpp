@@ -1,3 +1,4 @@
+// Hashing and equality of values as keys, and the table's index.
 #include "value/table.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ bool own_equality(PyTypeObject* type) {
   return cpython::type_lookup(type, name) != cpython::type_lookup(&PyBaseObject_Type, name);
 }
 
-/// A __hash__ of its own may raise, or answer what is no hash; that of enumerations does neither.
+/// True if the type has its own __hash__, which may raise or return no int; enumerations' does neither.
 bool own_hash(PyTypeObject* type) {
   if (type->tp_hash == PyBaseObject_Type.tp_hash) return false;
   static PyObject* name = intern("__hash__");
@@ -27,7 +28,7 @@ bool own_hash(PyTypeObject* type) {
   return cpython::type_lookup(type, name) != of_enum;
 }
 
-/// The constant that an instance of a subclass of int or str (a member of an IntEnum) counts as among keys, or null.
+/// The constant that equals an instance of an int or str subclass (an IntEnum member) among keys, or null.
 Value* constant_part(Value* key) {
   auto* object = as<Object>(key);
   Value* payload = object ? object->payload : nullptr;
@@ -48,10 +49,10 @@ bool is_number(Value* key) {
   return part->kind == Kind::Constant && PyNumber_Check(part->object);
 }
 
-/// Two keys of one dict.
+/// True if both were read as keys of the same dict, and so differ.
 bool are_keys_of_one(Value* a, Value* b) { return a->source && b->source && a->source->base == b->source->base; }
 
-/// Whether the address of an object, or the id of a hook, is a certain number is known only when the segment runs.
+/// True if equality is known only when the segment runs: that of an address or a hook's id with another number.
 bool undecided(Value* a, Value* b) {
   if (is_address(a) && is_address(b)) return a != b && (a->source || b->source) && !are_keys_of_one(a, b);
   if (is_address(a) || is_address(b)) return is_number(a) || is_number(b);
@@ -66,7 +67,7 @@ bool has_address(Value* key) {
   return is_address(key) || (tuple && std::any_of(tuple->items.begin(), tuple->items.end(), has_address));
 }
 
-/// Counts in the whole process: captures run under the interpreter's lock.
+/// A process-wide counter, guarded by the GIL.
 uint64_t next_stamp() {
   static uint64_t last = 0;
   return ++last;
@@ -93,7 +94,7 @@ bool is_key(Object* key) {
   return constant_part(key) || is_address(key) || (!own_equality(key->type) && !own_hash(key->type));
 }
 bool is_key(Cell*) { return false; }
-bool is_key(Value*) { return true; }  // told from others by its identity
+bool is_key(Value*) { return true; }  // compared by identity
 
 }  // namespace
 
@@ -113,7 +114,7 @@ size_t hash_key(Value* key) {
     for (Value* item : static_cast<Tuple*>(key)->items) hash = hash * 1000003 + hash_key(item);
     return hash;
   }
-  if (auto* set = as<Set>(key)) {  // whatever the order of its elements
+  if (auto* set = as<Set>(key)) {  // independent of the elements' order
     size_t hash = set->entries.size();
     set->entries.each([&](Table::Entry& entry) { hash += entry.hash; });
     return hash;
@@ -180,7 +181,7 @@ std::vector<Value*> Table::keys_of(size_t hash) {
   return found;
 }
 
-/// Only the class of a key can say what it is equal to, among keys whose hashes in Python are known.
+/// Ends the segment if equality with a key of this hash would have to be asked of a class.
 void Table::refuse_own(Value* key, size_t hash) {
   bool own = !hashable(key);
   if (key == admitted_ && !others_) return;

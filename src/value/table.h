@@ -1,5 +1,5 @@
-// An ordered hash table of values under values, as dict and set need it: insertion order, deletion, equality as
-// Python's for the keys that are allowed (constants, tuples of them, and everything that is equal only to itself).
+// An insertion-ordered hash table from values to values, for dicts and sets. Keys compare as in Python: constants and
+// tuples of them by value, others by identity.
 #pragma once
 #include <Python.h>
 
@@ -11,9 +11,9 @@ namespace gramme::value {
 
 struct Value;
 
-/// False for keys gramme does not model (a class with its own __eq__); such a use ends the segment.
+/// False for keys that gramme does not model, such as those of a class with its own __eq__: using one ends the segment.
 bool hashable(Value* key);
-/// What id() gave, or the id of a hook: an int of which nothing is known but that it is the same for the same object.
+/// True for a result of id(), or a hook's id: an unknown int that is the same for the same object.
 bool is_address(Value* key);
 /// Python's hash for constants, identity for the rest.
 size_t hash_key(Value* key);
@@ -26,19 +26,20 @@ class Table {
     Value* key;    // null: deleted
     Value* value;  // null in sets
     size_t hash;
-    bool changed;           // written by the program (existing dicts)
-    bool original = false;  // of an existing dict: there since before the capture
+    bool changed;           // existing dict: written by the program
+    bool original = false;  // existing dict: present before the capture
   };
   Entry* find(Value* key);
-  /// A key whose class compares itself stands for itself until the keys change next: it was asked, and is either one of
-  /// them or none. Other such keys end the segment.
+  /// Allows a key whose class has its own equality, until the keys change: the class was asked, and the key equals none
+  /// of the others or is one of them. Other such keys end the segment.
   void admit(Value* key, size_t hash);
   bool admits(Value* key) const { return hashable(key) || key == admitted_; }
-  /// The keys of this very hash, in order.
+  /// The keys with exactly this hash, in order.
   std::vector<Value*> keys_of(size_t hash);
-  /// True if a key was erased since the table was empty. Then a dict may ask later keys of a hash before earlier ones.
+  /// True if a key was erased since the table was last empty. CPython may then compare later keys of a hash before
+  /// earlier ones.
   bool has_holes() const { return holes_; }
-  /// True if there is a key whose class compares itself.
+  /// True if there is a key whose class has its own equality.
   bool has_own() const { return own_; }
   /// Sets the value under the key, at the end if it is new. Returns the entry.
   Entry& set(Value* key, Value* value);
@@ -46,7 +47,7 @@ class Table {
   bool erase(Value* key);
   void clear();
   size_t size() const { return live_; }
-  /// Another number after each change of the keys, also of a table that is put in this one's place.
+  /// A number that changes with the keys, also if another table replaces this one.
   uint64_t stamp() const { return stamp_; }
   /// The i-th live entry at or after position i in the underlying order; null at the end. Positions survive deletions.
   Entry* next(size_t& position);
@@ -70,10 +71,10 @@ class Table {
   std::vector<Entry> entries_;
   std::unordered_multimap<size_t, uint32_t> index_;  // used above kLinear entries
   bool indexed_ = false;
-  bool addresses_ = false;  // some key is, was or holds an address
-  bool own_ = false;        // some key is or was of a class that compares itself
+  bool addresses_ = false;  // some key is, was or contains an address
+  bool own_ = false;        // some key's class has or had its own equality
   bool holes_ = false;      // some key was erased
-  bool others_ = false;     // some key is or was neither that nor a constant
+  bool others_ = false;     // some key is or was compared by identity
   Value* admitted_ = nullptr;
   size_t admitted_hash_ = 0;
   size_t live_ = 0;

@@ -1,4 +1,4 @@
-// What kinds.def says of each kind, and the value as what it is for the kinds of which it says something.
+// Queries of the columns of kinds.def, and dispatch over all kinds that have a trait.
 //
 //   if (!has(seen->kind, SIZED)) raise(…);
 //   return as_kind<SIZED>(seen, [&](auto* container) { return size_of(trace, container); });
@@ -38,7 +38,8 @@ inline bool has(Kind kind, Trait trait) {
   return kTraits[static_cast<size_t>(kind)] & trait;
 }
 
-/// `visit` of the value as what it is; it needs an overload for each kind that has the trait. No other may come here.
+/// Calls `visit` with the value cast to its kind. `visit` needs an overload for each kind with the trait; other kinds
+/// must not be passed.
 template <Trait trait, class Visit>
 auto as_kind(Value* seen, Visit&& visit) {
   switch (seen->kind) {

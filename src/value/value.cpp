@@ -1,3 +1,4 @@
+// Tables over kinds.def.
 #include "value/traits.h"
 
 namespace gramme::value {

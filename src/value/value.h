@@ -1,8 +1,8 @@
-// What the interpreter computes with: plain data in the arena of a capture. kinds.def is the list.
+// Values, the objects of symbolic execution: plain data in the arena of a capture. kinds.def lists the kinds.
 //
-// A value made from a real object carries its source. `see(trace, v)` (trace/trace.h) is the only way from a Lazy to
-// what it stands for, and records the guards; nothing but identity may be asked of a value that was not seen. Values of
-// mutable objects hold the object's state as the program would see it now; the real object is never touched.
+// A value made from a real object carries its source. Only `see()` (trace/capture.h) leads from a Lazy to what it
+// stands for, and it records the guards. A value that was not seen may be asked for its identity only. Values of
+// mutable objects hold the state that the program would see now; the real object is never touched.
 #pragma once
 #include <Python.h>
 
@@ -37,10 +37,10 @@ bool owns_dict(Kind kind);
 
 struct Value {
   Kind kind;
-  bool written = false;                    // an existing object with an entry in the effects log
-  bool keyed = false;                      // told apart from others by identity, as a key or a member of a set
-  int32_t made_by = -1;                    // the call in the effects log whose result it is: it exists when that ran
-  const source::Source* source = nullptr;  // where to read it at the next call; null for what the capture made
+  bool written = false;                    // existing: has an entry in the effects log
+  bool keyed = false;                      // used by identity, as a key or a member of a set
+  int32_t made_by = -1;                    // result of this call in the effects log: exists once the call ran
+  const source::Source* source = nullptr;  // where a later call reads it; null if the capture made it
   PyObject* object = nullptr;              // the real object, if there is one; the trace keeps it alive
   explicit Value(Kind k, const source::Source* s = nullptr, PyObject* o = nullptr) : kind(k), source(s), object(o) {}
   bool existing() const { return source != nullptr; }
@@ -48,7 +48,7 @@ struct Value {
 
 struct List;
 
-/// value as T if it is one, else null.
+/// The value as T if it is one, else null.
 template <class T>
 T* as(Value* value) {
   return value->kind == T::kKind ? static_cast<T*>(value) : nullptr;
@@ -111,7 +111,7 @@ struct Tuple : ValueOf<Tuple> {
   std::vector<Value*> items;
 };
 
-/// Reads existing lists when somebody looks into them.
+/// Reads an existing list's items at the first look.
 class ListReader {
  public:
   virtual ~ListReader() = default;
@@ -121,8 +121,8 @@ class ListReader {
 struct List : ValueOf<List> {
   static constexpr Kind kKind = Kind::List;
   using ValueOf::ValueOf;
-  ListReader* unread = nullptr;   // of an existing list while nobody looked into it
-  std::vector<Value*> own_items;  // of an unread list those that were appended to it, else all
+  ListReader* unread = nullptr;   // existing: set until the first look
+  std::vector<Value*> own_items;  // of an unread list only the appended items, else all
   std::vector<Value*>& items() {
     if (unread) unread->read(this);
     return own_items;
@@ -135,14 +135,14 @@ struct Dict : ValueOf<Dict> {
   PyTypeObject* type = &PyDict_Type;  // dict, OrderedDict, defaultdict
   Value* factory = nullptr;           // of a defaultdict
   Table entries;
-  bool loaded = true;      // false: an existing dict of which `entries` holds only what was read or written so far
-  bool rewritten = false;  // existing: it was cleared or its order changed, so replay assigns the whole content
+  bool loaded = true;      // false: existing, and `entries` holds only what was read or written
+  bool rewritten = false;  // existing: cleared or reordered, so replay assigns the whole content
   struct Erased {
     Value* key;
     size_t hash;
   };
-  std::vector<Erased> erased;  // existing: original keys that were deleted, even if they are there again
-  bool hidden = false;         // existing: a call in the effects log changes it, so nothing may look into it
+  std::vector<Erased> erased;  // existing: original keys that were deleted, even if stored again
+  bool hidden = false;         // existing: a call in replay changes it, so it must not be read
   Table absent;                // not loaded: keys known to be missing in the real dict
   Attributes attributes;       // of an OrderedDict: as of Object
 };
@@ -152,8 +152,8 @@ struct Set : ValueOf<Set> {
   using ValueOf::ValueOf;
   bool frozen = false;
   Table entries;               // changed by the functions of trace/sets.h only
-  PyObject* places = nullptr;  // a real set with the same members, which says their order; null: empty, or not known
-  bool placed = true;          // false: the order is not known, since it depends on addresses
+  PyObject* places = nullptr;  // a real set with the same members and order; null: empty, or unknown
+  bool placed = true;          // false: the order is unknown, since it depends on addresses
 };
 
 struct Deque : ValueOf<Deque> {
@@ -161,7 +161,7 @@ struct Deque : ValueOf<Deque> {
   using ValueOf::ValueOf;
   std::vector<Value*> items;
   Py_ssize_t maxlen = -1;
-  uint32_t moves = 0;  // changes otherwise than item by item, which iterators over it notice
+  uint32_t moves = 0;  // count of bulk changes, which iterators over it notice
 };
 
 struct Slice : ValueOf<Slice> {
@@ -177,8 +177,7 @@ struct View : ValueOf<View> {
   Value* dict = nullptr;  // Dict or InstanceDict
 };
 
-/// An iterator made in the capture, or one from before. `step` advances it: the next value, or null at the end. One
-/// function per sort of iterator.
+/// An iterator made in the capture, or an existing one. protocol::step() advances it, with one function per sort.
 struct Iterator : ValueOf<Iterator> {
   static constexpr Kind kKind = Kind::Iterator;
   using ValueOf::ValueOf;
@@ -202,12 +201,12 @@ struct Iterator : ValueOf<Iterator> {
     DropWhile,
     CallUntil,
     Other,
-    Live  // from before: what it gives is read ahead of it (trace/iterators.cpp)
+    Live  // existing: items are read without advancing it (trace/iterators.cpp)
   } sort = Sequence;
-  std::vector<Value*> parts;  // what it iterates over, functions it calls
+  std::vector<Value*> parts;  // its iterables and the functions it calls
   Py_ssize_t index = 0, stop = 0, increment = 1;
-  size_t expected = 0;  // size of a dict or deque when the iteration began
-  uint32_t moves = 0;   // of a deque, then
+  size_t expected = 0;  // size of the dict or deque at the start
+  uint32_t moves = 0;   // of a deque, at the start
   bool done = false;
   PyObject* maker =
       nullptr;  // of sort Other: called with the parts it makes a real one in the same state; null if none
@@ -220,11 +219,11 @@ struct Function : ValueOf<Function> {
   Value* globals = nullptr;  // Namespace
   PyObject *name = nullptr, *qualname = nullptr;
   Value *defaults = nullptr, *kwdefaults = nullptr, *annotations = nullptr;  // Tuple, Dict, Tuple/Dict; null if none
-  Value* annotate = nullptr;    // of a new one: what makes the annotations when they are asked for
+  Value* annotate = nullptr;    // new: function that makes the annotations on demand
   std::vector<Value*> closure;  // Cells
   bool described = false;       // existing: the fields above are filled and guarded
-  bool called = false;          // stands in the graph: what its body looks up by name is guarded
-  Attributes fields;            // of a new one: __doc__ and __module__, where the program set them
+  bool called = false;          // called in the graph: names that its body looks up are guarded
+  Attributes fields;            // new: __doc__ and __module__, if the program set them
   Attributes attributes;        // its dict: as of Object
   Value* dict = nullptr;        // its InstanceDict once asked for
 };
@@ -234,9 +233,9 @@ struct Class;
 struct Cell : ValueOf<Cell> {
   static constexpr Kind kKind = Kind::Cell;
   using ValueOf::ValueOf;
-  Value* content = nullptr;  // null: empty, once read
-  bool read = true;          // existing: false until somebody reads or writes it
-  Class* dict_of = nullptr;  // made: holds the dict of this class, which the capture made, and no content
+  Value* content = nullptr;  // null: empty, if `read`
+  bool read = true;          // existing: false until it is read or written
+  Class* dict_of = nullptr;  // holds the dict of this class, which the capture made
 };
 
 struct Method : ValueOf<Method> {
@@ -259,13 +258,13 @@ struct BuiltinMethod : ValueOf<BuiltinMethod> {
 struct Class : ValueOf<Class> {
   static constexpr Kind kKind = Kind::Class;
   using ValueOf::ValueOf;
-  Attributes attributes;        // what the capture wrote; of a class made in the capture all of its own
-  std::vector<PyObject*> raws;  // for each of them a real object of its type, null for what was deleted
-  size_t born = 0;              // made: so many of them it had from the start
-  Dict* shown = nullptr;        // existing: what its __dict__ shows, once asked for
-  Cell* dict_cell = nullptr;    // made: what its annotations read its dict from
-  bool abstract = false;        // made, and _abc_init() ran on it
-  PyObject* maker = nullptr;    // made by a function of a library: what makes another one like it
+  Attributes attributes;        // written by the capture; all, for a class that it made
+  std::vector<PyObject*> raws;  // for each attribute a real object of its type; null: deleted
+  size_t born = 0;              // made: number of initial attributes
+  Dict* shown = nullptr;        // existing: content of its __dict__, once requested
+  Cell* dict_cell = nullptr;    // made: cell from which its annotations read its dict
+  bool abstract = false;        // made: _abc_init() ran on it
+  PyObject* maker = nullptr;    // made by a library function: callable that makes another one
   PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(object); }
 };
 
@@ -279,13 +278,13 @@ struct Namespace : ValueOf<Namespace> {
   static constexpr Kind kKind = Kind::Namespace;
   using ValueOf::ValueOf;  // object: the dict
   struct Name {
-    Value* value;  // null: known to be absent, or deleted
+    Value* value;  // null: absent or deleted
     bool written;
   };
   std::unordered_map<PyObject*, Name> names;  // by interned name
 };
 
-/// An entry of a traceback.
+/// A traceback entry.
 struct Passed {
   interp::Frame* frame;
   int unit, line;
@@ -295,13 +294,13 @@ struct Object : ValueOf<Object> {
   static constexpr Kind kKind = Kind::Object;
   using ValueOf::ValueOf;
   PyTypeObject* type = nullptr;
-  Attributes attributes;  // instance dict: what was written, in order; for existing ones also what was read
+  Attributes attributes;  // instance dict, in order: written and, for existing ones, read
   Attributes slots;
-  Value* payload = nullptr;  // what a base in C holds: Dict, List, Tuple, Set, Constant; a Tuple of args for exceptions
+  Value* payload = nullptr;  // content of a builtin base: Dict, List, Tuple, Set, Constant; exceptions: args
   Value *cause = nullptr, *context = nullptr;  // of exceptions
   bool suppress_context = false;
-  std::vector<Passed> passed;  // by an exception that was raised, the innermost frame first: its traceback
-  bool retraced = false;       // the program gave it a traceback, or threw it into a generator: it is another one
+  std::vector<Passed> passed;  // exceptions: traceback, innermost frame first
+  bool retraced = false;       // the traceback differs: set by the program, or thrown into a generator
   Value* dict = nullptr;       // its InstanceDict once asked for
 };
 
@@ -331,14 +330,14 @@ struct Super : ValueOf<Super> {
 struct Generator : ValueOf<Generator> {
   static constexpr Kind kKind = Kind::Generator;
   using ValueOf::ValueOf;
-  interp::Frame* frame = nullptr;  // null once finished
+  interp::Frame* frame = nullptr;  // null when finished
   bool started = false, running = false;
-  const interp::Frame* maker = nullptr;  // the frame that called the function, and the instruction
+  const interp::Frame* maker = nullptr;  // the calling frame and instruction
   const void* made_by_call = nullptr;
-  bool on_stack_alone = false;  // nothing refers to it but the stack of the loop over it
-  Value* handled = nullptr;     // the exception it was handling when it was suspended
+  bool on_stack_alone = false;  // only the stack of the loop over it refers to it
+  Value* handled = nullptr;     // the exception handled when it was suspended
   Value* function = nullptr;
-  bool escapes = false;  // it lives on when the segment has run
+  bool escapes = false;  // outlives the segment
 };
 
 struct Null : ValueOf<Null> {
@@ -346,7 +345,7 @@ struct Null : ValueOf<Null> {
   using ValueOf::ValueOf;
 };
 
-/// The program's own exception, raised symbolically; the program may catch it.
+/// The program's exception, raised symbolically; the program may catch it.
 struct UserError {
   Value* exception;  // Object of an exception class
   bool reraise = false;

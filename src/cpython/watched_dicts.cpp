@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/once.h"
 #include "cpython/features.h"
 
 namespace gramme::cpython {
@@ -43,8 +44,7 @@ using Dicts = std::unordered_map<PyObject*, std::unique_ptr<WatchedDict>>;
 
 /// Guarded by the GIL. Never destroyed: dicts change until the process ends.
 Dicts& dicts() {
-  static Dicts& all = *new Dicts;
-  return all;
+  return *once([] { return new Dicts; });
 }
 
 #if GRAMME_PYTHON_DICT_WATCHERS
@@ -61,9 +61,14 @@ int tell_of_change(PyDict_WatchEvent event, PyObject* dict, PyObject*, PyObject*
   return 0;
 }
 
+/// Asked for once; -1 if none is left.
 int watcher() {
-  static const int number = PyDict_AddWatcher(tell_of_change);
-  if (number < 0) PyErr_Clear();
+  constexpr int kNotAsked = -2;
+  static constinit int number = kNotAsked;  // guarded by the GIL
+  if (number == kNotAsked) {
+    number = PyDict_AddWatcher(tell_of_change);
+    if (number < 0) PyErr_Clear();
+  }
   return number;
 }
 

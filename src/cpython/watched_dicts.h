@@ -6,9 +6,9 @@
 //   if (watch.has_changed()) ...       // it is this one
 //   watch.renew();                     // whoever asked has read the dict anew
 //
-// CPython tells before a dict changes, and before it frees one. So while no alarm is raised, the dict is alive and holds
-// what it held. Not told are an OrderedDict's move_to_end(), another dict put in place of an instance's, and attributes
-// of an instance that has no dict.
+// CPython tells before a dict changes, and before it frees one. So while no alarm is raised, the dict is alive and
+// holds what it held. Not told are an OrderedDict's move_to_end(), another dict put in place of an instance's, and
+// attributes of an instance that has no dict.
 #pragma once
 #include <Python.h>
 

@@ -114,7 +114,8 @@ bool Block::settle(PyObject** registers) {
   size_t word = 0;
   for (uint32_t step = begin_; step < end_; ++step) {
     const std::span<Watched> rest = watches_of(step, end_);
-    const auto next = std::find_if(rest.begin(), rest.end(), [](const Watched& each) { return each.watch.has_changed(); });
+    const auto next =
+        std::find_if(rest.begin(), rest.end(), [](const Watched& each) { return each.watch.has_changed(); });
     if (next == rest.end()) break;
     step = next->step;
     if (!repair_until(&word, step + 1, registers)) return false;

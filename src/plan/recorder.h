@@ -25,7 +25,8 @@ class Recorder {
   void add_object(const Step& step, PyObject* object, bool stamped);
   void add_type(const Step& step, PyObject* object, bool stamped);
   void add_content(const Step& step, PyObject* object);
-  /// Adds what shows that the needed parts of a dict are unchanged. True if it stands for all that the dict holds, and keeps it alive.
+  /// Adds what shows that the needed parts of a dict are unchanged. True if it stands for all that the dict holds, and
+  /// keeps it alive.
   bool add_dict(PyObject* dict, uint32_t needs);
   bool add_watch(PyObject* dict);
   bool is_stamped(int32_t step, PyObject* dict) const;

@@ -111,10 +111,6 @@ DictWatch::DictWatch(WatchedDict* dict, Alarm* alarm) : dict_(dict), alarm_(alar
   renew();
 }
 
-DictWatch::DictWatch(const DictWatch& other) : dict_(other.dict_), alarm_(other.alarm_), expected_(other.expected_) {
-  if (dict_) dict_->add(alarm_);
-}
-
 DictWatch::~DictWatch() {
   if (dict_) end_use(dict_, alarm_);
 }

@@ -17,12 +17,12 @@
 
 namespace gramme::cpython {
 
-/// What a change of any of several dicts raises.
+/// A flag for a group of watched dicts. CPython raises it before one of them changes.
 class Alarm {
  public:
   bool is_raised() const { return raised_; }
   void raise() { raised_ = true; }
-  /// To be asked again from now on; each watch that has changed is still to be renewed.
+  /// Later changes raise it again. Watches that have changed stay so until they are renewed.
   void clear() { raised_ = false; }
 
  private:
@@ -31,11 +31,10 @@ class Alarm {
 
 struct WatchedDict;
 
-/// One use of a watched dict. CPython watches it until the last use ends. Copies are further uses.
+/// One use of a watched dict. CPython watches it until the last use ends.
 class DictWatch {
  public:
   DictWatch() = default;
-  DictWatch(const DictWatch& other);
   DictWatch(DictWatch&& other) noexcept
       : dict_(std::exchange(other.dict_, nullptr)), alarm_(other.alarm_), expected_(other.expected_) {}
   DictWatch& operator=(DictWatch other) noexcept {
@@ -51,11 +50,11 @@ class DictWatch {
   bool is_of(PyObject* dict) const;
   /// True if it has changed, or is gone, since the watch was made or renewed. Never reads the dict.
   bool has_changed() const;
-  /// The dict as it is now is what changes are told of. A dict that is gone stays changed.
+  /// From now on a change is one of the dict as it is now. A dict that is gone stays changed.
   void renew();
-  /// The dict changes too often: watch_dict() gives no more watches of it. True if the dict is gone, or that was said
-  /// before.
+  /// True if the dict is gone, or somebody has given it up.
   bool is_over() const;
+  /// The dict changes too often: watch_dict() returns no more watches of it.
   void give_up();
 
  private:
@@ -67,7 +66,7 @@ class DictWatch {
   uint64_t expected_ = 0;
 };
 
-/// Asks CPython for a number of its few. False if none is left, or this version tells of no changes. Once.
+/// False if this version of CPython has no watchers, or other extensions have taken the few that there are.
 bool can_watch_dicts();
 /// Empty if can_watch_dicts() is false, or the dict changes too often.
 DictWatch watch_dict(PyObject* dict, Alarm& alarm);

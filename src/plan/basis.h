@@ -1,4 +1,4 @@
-// What the guard plans of one description share: the description and its program.
+// What the guard plans of one description share: the description, its program, and what is kept for it.
 //
 // A Python object, so that the collector sees once what it holds, however many plans there are.
 #pragma once
@@ -10,6 +10,7 @@ struct Basis {
   PyObject_HEAD;
   GuardDescription description;
   Program program;
+  Owned<> kept;  // see GuardPlan::keep
 };
 
 Owned<Basis> make_basis(GuardDescription description);

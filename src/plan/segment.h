@@ -158,6 +158,7 @@ struct Segment {
   double check_seconds = 0;  // that its guards take; 0 unless it was captured in a recording
   int64_t recorded = -1;     // its number in the last recording that saw it
   uint64_t terms = 0;        // entries of equal code with these terms may have it, too (runtime/sharing.h); 0: none
+  uint64_t capture_terms = 0;  // the same but for the backend: it is another's with the graph that is kept; 0: none's
   CompileId compile_id;      // none where another segment at once goes on with what this one is about
 };
 

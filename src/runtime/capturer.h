@@ -20,6 +20,13 @@ struct WaitingView {
   plan::Gives gives;  // what it gives when the other returns
 };
 
+/// What a capture would now be told beside the program, as numbers: another entry's segments with equal terms may serve
+/// this one. 0: none may.
+struct Terms {
+  uint64_t own = 0;
+  uint64_t captures = 0;  // without the backend, which may get the graph that a capture for another one made
+};
+
 /// A live frame at a resume point, with real objects in it.
 struct FrameView {
   PyFunctionObject* function;
@@ -34,7 +41,7 @@ struct FrameView {
   std::vector<WaitingView> callers = {};  // the nearest first: a segment may return into them
   bool iterates = true;                   // and may take items of iterators from before
   bool rehearses = false;                 // aot_eager gets the graph in place of the compiler
-  uint64_t terms = 0;                     // of the segment that a capture makes, unless no other entry may have it
+  Terms terms = {};                       // of the segment that a capture makes, unless no other entry may have it
 };
 
 /// A segment that could not be used, and why.
@@ -52,11 +59,14 @@ class Capturer {
   virtual std::unique_ptr<plan::Segment> capture(const FrameView& frame) = 0;
   /// Not while captures are switched off: what no segment serves runs plainly.
   virtual bool may_capture() const { return true; }
-  /// What a capture would now be told beside the program, as a number: another entry's segments with equal terms may
-  /// serve this one. 0: none may.
-  virtual uint64_t terms() { return 0; }
+  virtual Terms terms() { return {}; }
   /// A segment of another entry is taken in the place of a capture.
   virtual void taken(const FrameView&, plan::Segment&) {}
+  /// True if the backend can have the graph of another entry's segment without a capture, for a call with these inputs.
+  virtual bool can_hand_over(const plan::Segment&, const std::vector<Owned<>>&) { return false; }
+  /// A copy of that segment becomes this entry's: its backend gets the graph. False: a capture is needed. Throws as
+  /// capture() does.
+  virtual bool hand_over(const FrameView&, plan::Segment&, const std::vector<Owned<>>&) { return false; }
   /// Another entry's does not fit the call: what a capture may learn from it.
   virtual void missed(const FrameView&, const plan::Segment&) {}
   /// True if it may serve entries that are made when this one is gone.

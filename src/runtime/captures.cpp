@@ -138,19 +138,36 @@ bool returns_early(const plan::Segment& segment, size_t callers) {
   return segment.exit.kind == plan::ExitKind::Return && segment.exit.callers.size() < callers;
 }
 
+/// Those that cannot be of this call, but for what the guards say.
+void Chain::leave_out_unfit(const ResumePoint& point, std::vector<SegmentPtr>& segments) {
+  const size_t callers = point.returns ? view().callers.size() : 0;  // a capture here would go on in them
+  std::erase_if(segments, [&](const SegmentPtr& each) {
+    return (callers && returns_early(*each, callers)) || !is_called_from(*each) || !lets_go_quietly(*each);
+  });
+}
+
+FrameView Chain::view_of_capture(const ResumePoint& point, const Terms& terms) {
+  FrameView frame = view();
+  if (!point.returns) frame.callers.clear();
+  frame.iterates = point.iterates;
+  frame.terms = terms;
+  return frame;
+}
+
 /// What another entry of the same code has for this call, bound to its objects.
-SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
+SegmentPtr Chain::take_shared(ResumePoint& point, const Terms& terms) {
   std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
-  if (const size_t callers = point.returns ? view().callers.size() : 0)  // a capture here would go on in them
-    std::erase_if(known, [&](const SegmentPtr& each) { return returns_early(*each, callers); });
+  std::vector<SegmentPtr> fit = known;
+  leave_out_unfit(point, fit);
   plan::Dropped dropped;
   const plan::Roots now = roots();
-  for (const SegmentPtr& each : known) {
-    if (!is_called_from(*each) || !lets_go_quietly(*each) || !each->guards.may_hold(now)) continue;
+  for (const SegmentPtr& each : fit) {
+    if (!each->guards.may_hold(now)) continue;
     SegmentPtr mine = copied(*each);
     SegmentRun trial;
     trial.begin(mine);
     if (!trial.check(now, dropped)) continue;
+    mine->terms = terms.own;
     family_->count(&Counters::shared);
     mine->number = family_->counters.captures + family_->counters.shared;
     FrameView frame = view();
@@ -161,15 +178,39 @@ SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
   return nullptr;
 }
 
-SegmentPtr Chain::make_segment(ResumePoint& point, uint64_t terms) {
+/// What another entry has for this call, with the graph compiled by this entry's backend.
+SegmentPtr Chain::hand_over(ResumePoint& point, const Terms& terms) {
+  std::vector<SegmentPtr> known = segments_with_graphs(table(), point, terms);
+  leave_out_unfit(point, known);
+  plan::Dropped dropped;
+  for (const SegmentPtr& each : known) {
+    const plan::Roots now = roots();
+    if (!each->guards.may_hold(now)) continue;
+    std::vector<Owned<>> inputs;
+    {
+      SegmentRun trial;
+      trial.begin(copied(*each));
+      if (!trial.check(now, dropped)) continue;
+      for (int input : each->graph_inputs) inputs.push_back(share(trial.value(input)));
+    }
+    if (!family_->capturer().can_hand_over(*each, inputs)) continue;
+    CaptureScope scope(point);
+    tell_reasons(point);
+    SegmentPtr mine = copied(*each);
+    if (!family_->capturer().hand_over(view_of_capture(point, terms), *mine, inputs)) return nullptr;
+    family_->count(&Counters::shared);
+    mine->number = family_->counters.captures + family_->counters.shared;
+    return mine;
+  }
+  return nullptr;
+}
+
+SegmentPtr Chain::make_segment(ResumePoint& point, const Terms& terms) {
   family_->count(&Counters::captures);
   const uint64_t number = family_->counters.captures + family_->counters.shared;
   CaptureScope scope(point);
   tell_reasons(point);
-  FrameView frame = view();
-  if (!point.returns) frame.callers.clear();
-  frame.iterates = point.iterates;
-  frame.terms = terms;
+  FrameView frame = view_of_capture(point, terms);
   frame.rehearses = stance == Stance::AotEagerThenCompile && !std::exchange(point.looked_at, true);
   SegmentPtr segment = family_->capturer().capture(frame);
   if (!segment) return segment;
@@ -178,14 +219,21 @@ SegmentPtr Chain::make_segment(ResumePoint& point, uint64_t terms) {
   return segment;
 }
 
+/// Of another entry, if one has what fits; else captured.
+SegmentPtr Chain::find_segment(ResumePoint& point) {
+  const Terms terms = stance == Stance::Default ? family_->capturer().terms() : Terms();
+  SegmentPtr segment;
+  if (terms.own || terms.captures) segment = take_shared(point, terms);
+  if (!segment && terms.captures) segment = hand_over(point, terms);
+  return segment ? segment : make_segment(point, terms);
+}
+
 Chain::Turn Chain::capture(ResumePoint& point) {
   SegmentPtr segment;
   try {
     const SignalsHeld held;
     if (!may_capture(point)) return Turn::Evaluate;
-    const uint64_t terms = stance == Stance::Default ? family_->capturer().terms() : 0;
-    if (terms) segment = take_shared(point, terms);
-    if (!segment) segment = make_segment(point, terms);
+    segment = find_segment(point);
   } catch (const PythonError&) {
     return raise_or_abandon();
   } catch (const std::exception& error) {

@@ -103,8 +103,12 @@ class Chain {
   cpython::StepResult construct(Pushed& pushed, size_t index);
   bool find_hit(ResumePoint& point, SegmentRun& run);
   Turn capture(ResumePoint& point);
-  SegmentPtr take_shared(ResumePoint& point, uint64_t terms);
-  SegmentPtr make_segment(ResumePoint& point, uint64_t terms);
+  SegmentPtr find_segment(ResumePoint& point);
+  SegmentPtr take_shared(ResumePoint& point, const Terms& terms);
+  SegmentPtr hand_over(ResumePoint& point, const Terms& terms);
+  SegmentPtr make_segment(ResumePoint& point, const Terms& terms);
+  void leave_out_unfit(const ResumePoint& point, std::vector<SegmentPtr>& segments);
+  FrameView view_of_capture(const ResumePoint& point, const Terms& terms);
   bool may_capture(ResumePoint& point);
   bool allowed_by_stance(ResumePoint& point);
   Mismatch why_not(const plan::Segment& segment);

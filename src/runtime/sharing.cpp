@@ -104,7 +104,10 @@ void keep_segments(const Family& family) {
       }
 }
 
-std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoint& point, uint64_t terms) {
+namespace {
+
+template <class Accept>
+std::vector<SegmentPtr> accepted(const CodeTable& table, const ResumePoint& point, Accept&& accept) {
   std::vector<SegmentPtr> result;
   static const std::vector<CodeTable*> none;
   const auto listed = tables.find(table.code());
@@ -114,18 +117,34 @@ std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoin
     const ResumePoint* there = other == &table ? nullptr : other->find(point.offset, point.handling);
     for (size_t at = 0; there && at < there->segments.size() && result.size() < kMostSegments; ++at) {
       const SegmentPtr& segment = there->segments[at];
-      if (segment->terms == terms && may_serve(*segment, point) && !is_among(result, *segment))
+      if (accept(*segment) && may_serve(*segment, point) && !is_among(result, *segment))
         result.push_back(segment);
     }
   }
   for (Kept& each : kept.segments) {
     if (each.code.get() != table.code() || each.offset != point.offset || each.handling != point.handling) continue;
-    if (each.segment->terms != terms || !may_serve(*each.segment, point) || is_among(result, *each.segment)) continue;
+    if (!accept(*each.segment) || !may_serve(*each.segment, point) || is_among(result, *each.segment)) continue;
     each.asked = ++kept.now;
     if (result.size() < kMostSegments) result.push_back(each.segment);
   }
   std::ranges::stable_partition(result, [](const SegmentPtr& segment) { return !varies(*segment); });
   return result;
+}
+
+}  // namespace
+
+std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoint& point, const Terms& terms) {
+  return accepted(table, point, [&](const plan::Segment& segment) {
+    if (!segment.compiled && terms.captures && segment.capture_terms == terms.captures) return true;
+    return terms.own && segment.terms == terms.own;
+  });
+}
+
+std::vector<SegmentPtr> segments_with_graphs(const CodeTable& table, const ResumePoint& point, const Terms& terms) {
+  return accepted(table, point, [&](const plan::Segment& segment) {
+    return segment.guards.kept() && segment.capture_terms == terms.captures &&
+           (segment.terms != terms.own || !terms.own);
+  });
 }
 
 SegmentPtr copied(const plan::Segment& segment) {

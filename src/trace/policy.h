@@ -55,6 +55,7 @@ struct Policy {
   std::unordered_set<size_t> fixed;                          // sizes and ints that are constants in this capture only
   std::unordered_map<size_t, int> times_fixed;               // captures in which the program needed them as constants
   std::unordered_set<size_t> late_hooks;                     // root steps of hooks that this graph does not register
+  bool told_by_backend = false;                              // that cannot take a number which another one may
   bool general = false;                                      // the segment ends where a size would be a number
   Contract contract = kClosed;                               // what the backend does with graphs
   bool automatic = true;                                     // sizes and ints that changed vary
@@ -86,6 +87,7 @@ constexpr int kTimesCached = 2;
 /// Something that was taken as unknown must be known from the start: the capture starts again with it specialised.
 struct NeedsConstant {
   std::vector<const Source*> sources;
+  bool by_backend = false;
 };
 
 /// A tensor leaves the graph with a hook that nobody outside would see: the capture starts again, and the hook of this

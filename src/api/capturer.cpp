@@ -437,6 +437,7 @@ bool Capturer::can_hand_over(const plan::Segment& segment, const std::vector<Own
 
 bool Capturer::hand_over(const runtime::FrameView& frame, plan::Segment& segment, const std::vector<Owned<>>& inputs) {
   const std::shared_ptr<const backend::KeptGraph> kept = backend::kept_graph(segment);
+  if (!kept || !kept->describes(inputs)) return false;  // somebody heard of the recompile since it was asked
   const Owned<> sources = share(segment.guards.basis());  // of the graph: guards that are required have others
   const std::shared_ptr<Point> point = point_of(frame);
   Compilation compilation(frame);
@@ -464,9 +465,11 @@ bool Capturer::hand_over(const runtime::FrameView& frame, plan::Segment& segment
   return true;
 }
 
-void Capturer::taken(const runtime::FrameView& frame, plan::Segment& segment) {
+bool Capturer::taken(const runtime::FrameView& frame, plan::Segment& segment) {
   learn(point_of(frame)->policy, segment);
-  if (has_listeners()) tell_shared(frame, segment);
+  if (!has_listeners()) return false;
+  tell_shared(frame, segment);
+  return true;
 }
 
 /// A function that is made anew for each call fails a guard on its identity. Later captures guard its code instead.
@@ -477,7 +480,13 @@ void Capturer::missed(const runtime::FrameView& frame, const plan::Segment& segm
       policy.held.try_emplace(fact.source->path, trace::Held{fact.object.get(), code_of(fact.object.get())});
 }
 
-bool Capturer::outlasts(const plan::Segment& segment) { return portable::holds_only_lasting(segment); }
+bool Capturer::outlasts(plan::Segment& segment) {
+  if (!portable::holds_only_lasting(segment)) return false;
+  const std::shared_ptr<const backend::KeptGraph> kept = backend::kept_graph(segment);
+  const auto lasts = [](const Owned<>& object) { return portable::lasts(object.get()); };
+  if (kept && !std::ranges::all_of(kept->objects(), lasts)) backend::drop_graph(segment);
+  return true;
+}
 
 bool Capturer::may_capture() const { return !captures_are_disabled(); }
 

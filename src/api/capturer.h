@@ -34,11 +34,11 @@ class Capturer final : public runtime::Capturer {
   std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override;
   bool may_capture() const override;
   runtime::Terms terms() override;
-  void taken(const runtime::FrameView& frame, plan::Segment& segment) override;
+  bool taken(const runtime::FrameView& frame, plan::Segment& segment) override;
   bool can_hand_over(const plan::Segment& segment, const std::vector<Owned<>>& inputs) override;
   bool hand_over(const runtime::FrameView& frame, plan::Segment& segment, const std::vector<Owned<>>& inputs) override;
   void missed(const runtime::FrameView& frame, const plan::Segment& segment) override;
-  bool outlasts(const plan::Segment& segment) override;
+  bool outlasts(plan::Segment& segment) override;
   void look(const runtime::FrameView& frame) override;
   bool generalize(const runtime::FrameView& frame) override;
   bool limit_reached(const runtime::FrameView& frame, int limit, const Mismatch& failing) override;

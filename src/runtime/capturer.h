@@ -60,8 +60,8 @@ class Capturer {
   /// Not while captures are switched off: what no segment serves runs plainly.
   virtual bool may_capture() const { return true; }
   virtual Terms terms() { return {}; }
-  /// A segment of another entry is taken in the place of a capture.
-  virtual void taken(const FrameView&, plan::Segment&) {}
+  /// A segment of another entry is taken in the place of a capture. True if somebody heard of it: Python ran.
+  virtual bool taken(const FrameView&, plan::Segment&) { return false; }
   /// True if the backend can have the graph of another entry's segment without a capture, for a call with these inputs.
   virtual bool can_hand_over(const plan::Segment&, const std::vector<Owned<>>&) { return false; }
   /// A copy of that segment becomes this entry's: its backend gets the graph. False: a capture is needed. Throws as
@@ -69,8 +69,8 @@ class Capturer {
   virtual bool hand_over(const FrameView&, plan::Segment&, const std::vector<Owned<>>&) { return false; }
   /// Another entry's does not fit the call: what a capture may learn from it.
   virtual void missed(const FrameView&, const plan::Segment&) {}
-  /// True if it may serve entries that are made when this one is gone.
-  virtual bool outlasts(const plan::Segment&) { return false; }
+  /// True if it may serve entries that are made when this one is gone: but for its graph, perhaps, which is dropped.
+  virtual bool outlasts(plan::Segment&) { return false; }
   /// Nothing is captured this time: what later captures may learn from it.
   virtual void look(const FrameView&) {}
   /// The recompile limit is reached: may one more capture serve calls for which each of those before was too special?

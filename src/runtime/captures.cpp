@@ -155,27 +155,26 @@ FrameView Chain::view_of_capture(const ResumePoint& point, const Terms& terms) {
 }
 
 /// What another entry of the same code has for this call, bound to its objects.
-SegmentPtr Chain::take_shared(ResumePoint& point, const Terms& terms) {
-  std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
+void Chain::take_shared(ResumePoint& point, const Terms& terms, New& found) {
+  const std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
   std::vector<SegmentPtr> fit = known;
   leave_out_unfit(point, fit);
-  plan::Dropped dropped;
   const plan::Roots now = roots();
   for (const SegmentPtr& each : fit) {
     if (!each->guards.may_hold(now)) continue;
-    SegmentPtr mine = copied(*each);
-    SegmentRun trial;
-    trial.begin(mine);
-    if (!trial.check(now, dropped)) continue;
+    const SegmentPtr mine = copied(*each);
+    found.run.emplace().begin(mine);
+    if (!found.run->check(now, found.dropped)) continue;
     mine->terms = terms.own;
     family_->count(&Counters::shared);
     mine->number = family_->counters.captures + family_->counters.shared;
-    FrameView frame = view();
-    family_->capturer().taken(frame, *mine);
-    return mine;
+    found.segment = mine;
+    found.checked = !family_->capturer().taken(view(), *mine);
+    return;
   }
   for (const SegmentPtr& each : known) family_->capturer().missed(view(), *each);
-  return nullptr;
+  found.run.reset();
+  const plan::Dropped dropped = std::move(found.dropped);
 }
 
 /// What another entry has for this call, with the graph compiled by this entry's backend.
@@ -220,30 +219,30 @@ SegmentPtr Chain::make_segment(ResumePoint& point, const Terms& terms) {
 }
 
 /// Of another entry, if one has what fits; else captured.
-SegmentPtr Chain::find_segment(ResumePoint& point) {
+void Chain::find_segment(ResumePoint& point, New& found) {
   const Terms terms = stance == Stance::Default ? family_->capturer().terms() : Terms();
-  SegmentPtr segment;
-  if (terms.own || terms.captures) segment = take_shared(point, terms);
-  if (!segment && terms.captures) segment = hand_over(point, terms);
-  return segment ? segment : make_segment(point, terms);
+  if (terms.own || terms.captures) take_shared(point, terms, found);
+  if (found.segment) return;
+  if (terms.captures) found.segment = hand_over(point, terms);
+  if (!found.segment) found.segment = make_segment(point, terms);
 }
 
 Chain::Turn Chain::capture(ResumePoint& point) {
-  SegmentPtr segment;
+  New found;
   try {
     const SignalsHeld held;
     if (!may_capture(point)) return Turn::Evaluate;
-    segment = find_segment(point);
+    find_segment(point, found);
   } catch (const PythonError&) {
     return raise_or_abandon();
   } catch (const std::exception& error) {
-    segment.reset();
+    found.segment.reset();
     if (PyErr_Occurred() && is_interruption()) return raise_here();
     PyErr_Clear();
     point.frozen = ++point.failures >= kFailuresBeforeFreeze;
     if (!warn(error.what(), frame_.code(), code().line(instruction().at))) return raise_or_abandon();
   }
-  return segment ? run_new(point, segment) : Turn::Evaluate;
+  return found.segment ? run_new(point, found) : Turn::Evaluate;
 }
 
 /// Whether the exception that is set is the program's or what gramme does wrong.
@@ -278,12 +277,13 @@ void Chain::measure_checks(const SegmentPtr& segment) {
   segment->guards.measure(roots(), dropped);
 }
 
-Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
-  if (Recording::current()) measure_checks(segment);
-  SegmentRun run;
-  run.begin(segment);
-  plan::Dropped dropped;
-  if (!run.check(roots(), dropped)) {  // a compile takes long and lets other threads run
+Chain::Turn Chain::run_new(ResumePoint& point, New& found) {
+  const SegmentPtr segment = found.segment;
+  if (!found.checked) {
+    if (Recording::current()) measure_checks(segment);
+    found.run.emplace().begin(segment);
+  }
+  if (!found.checked && !found.run->check(roots(), found.dropped)) {  // a compile takes long and lets other threads run
     if (++point.failures < kFailuresBeforeFreeze) return Turn::Evaluate;
     point.frozen = true;
     const std::string why = "what it depends on changed while it was captured: " + why_not(*segment).text;
@@ -295,7 +295,7 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   point.add(segment);
   point.restrain(family_->capturer().recompile_limit());
   table().binder.note_reads(*segment, frame_.code());
-  return signals_wait() ? handle_signals() : run_segment(run);
+  return signals_wait() ? handle_signals() : run_segment(*found.run);
 }
 
 }  // namespace gramme::runtime

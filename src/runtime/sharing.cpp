@@ -97,7 +97,7 @@ void keep_segments(const Family& family) {
   for (const auto& [code, table] : family.tables())
     for (const auto& point : table->points())
       for (size_t i = 0; point && i < point->segments.size(); ++i) {
-        const plan::Segment& segment = *point->segments[i];
+        plan::Segment& segment = *point->segments[i];
         if (!segment.terms || is_kept(segment) || !family.capturer().outlasts(segment)) continue;
         Kept added{Owned<PyCodeObject>::share(code), point->offset, point->handling, copied(segment)};
         dropped.push_back(keep(std::move(added)));

@@ -209,8 +209,7 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
   const CapturedForPython captured(captured_graph, record, of_call, segment);
   if (!compile(compiler, anew ? anew->graph() : captured_graph, inputs, captured, segment, report)) return false;
   const bool for_others = (*captured).frozen().empty() && !trace.policy.told_by_backend;
-  if (frame.terms.captures && for_others)
-    backend::keep_graph(captured_graph, std::move(record), segment);
+  if (frame.terms.captures && for_others) backend::keep_graph(captured_graph, std::move(record), segment);
   return true;
 }
 
@@ -437,7 +436,7 @@ bool Capturer::can_hand_over(const plan::Segment& segment, const std::vector<Own
 
 bool Capturer::hand_over(const runtime::FrameView& frame, plan::Segment& segment, const std::vector<Owned<>>& inputs) {
   const std::shared_ptr<const backend::KeptGraph> kept = backend::kept_graph(segment);
-  if (!kept || !kept->describes(inputs)) return false;  // somebody heard of the recompile since it was asked
+  if (!kept || !kept->describes(inputs)) return false;    // somebody heard of the recompile since it was asked
   const Owned<> sources = share(segment.guards.basis());  // of the graph: guards that are required have others
   const std::shared_ptr<Point> point = point_of(frame);
   Compilation compilation(frame);

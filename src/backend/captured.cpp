@@ -131,9 +131,8 @@ Owned<> Captured::symbols() {
       return value == none ? share(Py_None) : take(PyLong_FromLongLong(value));
     };
     Owned<> lowest = bound(range.low, shape::Range::kNoLow), highest = bound(range.high, shape::Range::kNoHigh);
-    Owned<> row =
-        take(Py_BuildValue("(nOOOO)", static_cast<Py_ssize_t>(i), inputs().objects.at(i), lowest.get(),
-                           highest.get(), record().unbacked.at(symbol) ? Py_True : Py_False));
+    Owned<> row = take(Py_BuildValue("(nOOOO)", static_cast<Py_ssize_t>(i), inputs().objects.at(i), lowest.get(),
+                                     highest.get(), record().unbacked.at(symbol) ? Py_True : Py_False));
     check(PyList_SetItem(result.get(), node.symbol->constant, row.release()));
   }
   return result;

@@ -36,7 +36,8 @@ std::vector<size_t> places(const std::vector<Node*>& nodes, const std::vector<co
 void note_writes(const trace::Scope& scope, HandedOver& record) {
   const std::vector<Node*>& placeholders = scope.graph().placeholders();
   scope.each_written_input([&](PyObject* written) {
-    const auto found = std::ranges::find_if(placeholders, [&](const Node* node) { return scope.input(node) == written; });
+    const auto found =
+        std::ranges::find_if(placeholders, [&](const Node* node) { return scope.input(node) == written; });
     if (found == placeholders.end())
       record.others_written = true;
     else

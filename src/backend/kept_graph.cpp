@@ -104,7 +104,8 @@ void keep_graph(const graph::Graph& graph, HandedOver record, plan::Segment& seg
   segment.guards.keep(held(std::make_shared<const KeptGraph>(graph, std::move(record))));
   std::vector<Content> dropped;
   while (all.bytes > kMostBytes)
-    dropped.push_back(emptied(*std::ranges::min_element(all.holders, {}, [](const Holder* each) { return each->asked; })));
+    dropped.push_back(
+        emptied(*std::ranges::min_element(all.holders, {}, [](const Holder* each) { return each->asked; })));
 }
 
 std::shared_ptr<const KeptGraph> kept_graph(const plan::Segment& segment) {

@@ -3,8 +3,8 @@
 //   keep_graph(graph, record, segment);              // after the capture's backend has compiled it
 //   const KeptGraph* kept = kept_graph(segment);     // null: a capture is needed
 //
-// It stands beside the guards (GuardPlan::keep), whose sources it has, and so is one for all copies of the segment. What
-// the first backend required of sizes is among the guards, so the second serves no more calls than the first. It
+// It stands beside the guards (GuardPlan::keep), whose sources it has, and so is one for all copies of the segment.
+// What the first backend required of sizes is among the guards, so the second serves no more calls than the first. It
 // is a Python object, so that the collector sees what it holds. The process keeps some megabytes of them; those not
 // asked for longest go first.
 #pragma once
@@ -23,8 +23,8 @@ class KeptGraph {
   const HandedOver& record() const { return record_; }
   const std::vector<Owned<>>& objects() const { return kept_.objects(); }
   size_t bytes() const { return kept_.bytes(); }
-  /// True if these objects, inputs of a call that the guards hold of, are to autograd what the graph says of its inputs:
-  /// guards do not ask where nothing is recorded.
+  /// True if these objects, inputs of a call that the guards hold of, are to autograd what the graph says of its
+  /// inputs: guards do not ask where nothing is recorded.
   bool describes(const std::vector<Owned<>>& inputs) const;
 
  private:

@@ -154,12 +154,12 @@ struct Segment {
   uint64_t operators = 0;            // that eager execution asks the dispatcher for in the graph's place
   Owned<> graph_module;              // kept for explain() only; null otherwise
   uint64_t hits = 0;
-  uint64_t number = 0;       // among the captures of its family
-  double check_seconds = 0;  // that its guards take; 0 unless it was captured in a recording
-  int64_t recorded = -1;     // its number in the last recording that saw it
-  uint64_t terms = 0;        // entries of equal code with these terms may have it, too (runtime/sharing.h); 0: none
+  uint64_t number = 0;         // among the captures of its family
+  double check_seconds = 0;    // that its guards take; 0 unless it was captured in a recording
+  int64_t recorded = -1;       // its number in the last recording that saw it
+  uint64_t terms = 0;          // entries of equal code with these terms may have it, too (runtime/sharing.h); 0: none
   uint64_t capture_terms = 0;  // the same but for the backend: it is another's with the graph that is kept; 0: none's
-  CompileId compile_id;      // none where another segment at once goes on with what this one is about
+  CompileId compile_id;        // none where another segment at once goes on with what this one is about
 };
 
 }  // namespace gramme::plan

@@ -121,8 +121,7 @@ void move_rest(plan::Segment& from, plan::Segment& to) {
          check_seconds, recorded, terms, capture_terms, compile_id] = from;
   auto& [start_, steps_, guards_, graph_inputs_, classed_, compiled_, call_, graph_outputs_, restored_, lasting_,
          random_, sets_modes_, iterates_, replay_, levels_, exit_, ending_, effects_, operations_, operators_,
-         graph_module_, hits_, number_, check_seconds_, recorded_, terms_, capture_terms_,
-         compile_id_] = to;
+         graph_module_, hits_, number_, check_seconds_, recorded_, terms_, capture_terms_, compile_id_] = to;
   std::tie(start_, steps_, graph_inputs_, classed_, compiled_, call_, graph_outputs_, restored_, random_, sets_modes_,
            iterates_, levels_, operations_, operators_, graph_module_, hits_, number_, check_seconds_, recorded_,
            terms_, capture_terms_) =

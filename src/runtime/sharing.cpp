@@ -33,8 +33,9 @@ struct AllKept {
 AllKept& kept = *new AllKept;
 
 bool is_kept(const plan::Segment& segment) {
-  return std::ranges::any_of(kept.segments,
-                             [&](const Kept& each) { return each.segment->guards.basis() == segment.guards.basis(); });
+  return std::ranges::any_of(kept.segments, [&](const Kept& each) {
+    return each.segment->guards.basis() == segment.guards.basis() && each.segment->terms == segment.terms;
+  });
 }
 
 /// Gives what has to go, which may run Python.
@@ -117,8 +118,7 @@ std::vector<SegmentPtr> accepted(const CodeTable& table, const ResumePoint& poin
     const ResumePoint* there = other == &table ? nullptr : other->find(point.offset, point.handling);
     for (size_t at = 0; there && at < there->segments.size() && result.size() < kMostSegments; ++at) {
       const SegmentPtr& segment = there->segments[at];
-      if (accept(*segment) && may_serve(*segment, point) && !is_among(result, *segment))
-        result.push_back(segment);
+      if (accept(*segment) && may_serve(*segment, point) && !is_among(result, *segment)) result.push_back(segment);
     }
   }
   for (Kept& each : kept.segments) {

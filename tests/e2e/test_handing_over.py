@@ -158,6 +158,17 @@ def test_sizes_that_vary_are_handed_over_as_symbols() -> None:
     assert list(map(_apart, alone.graphs)) == list(map(_apart, keeps.graphs))
 
 
+def test_what_each_backend_made_outlives_its_entries() -> None:
+    backends = [Keeps(), Keeps()]
+    for _ in range(3):
+        entries = [compiled(Block(), backend=backend) for backend in backends]
+        for entry in entries:
+            same(entry(X), entry._orig_mod(X))
+        del entry, entries
+        gc.collect()
+    assert [len(backend.graphs) for backend in backends] == [1, 1]
+
+
 # ---- what the backend gets
 
 
@@ -175,9 +186,7 @@ def test_a_backend_gets_what_its_own_capture_would_give(program: Program) -> Non
             entry = compiled(program.function, backend=backend, isolate_recompiles=name == "alone")
             runs[name] = (str(observe(entry, program, plain=True)), backend.graphs)
     assert runs["handed over"][0] == expected
-    assert [_apart(graph) for graph in runs["handed over"][1]] == [
-        _apart(graph) for graph in runs["alone"][1]
-    ]
+    assert [_apart(graph) for graph in runs["handed over"][1]] == [_apart(graph) for graph in runs["alone"][1]]
 
 
 def _apart(graph: list[Any]) -> str:

@@ -138,6 +138,7 @@ def make_entry(
     dynamic: bool | None = None,
     guard_filter: Callable[..., Any] | None = None,
     terms: int = ...,
+    shares: bool = False,
     exact_numpy: bool = False,
 ) -> Entry: ...
 def counters(entry: Entry) -> dict[str, int]: ...

@@ -49,15 +49,17 @@ class Listener(Protocol):
         row: dict[str, Any] | None,
         elapsed: float,
         backend_seconds: float,
+        taken: Id | None,
         **recorded: Any,
     ) -> None:
-        """A capture has ended.
+        """A capture has ended, or what stands in its place: the graph of another one was handed over to the backend.
 
         Args:
             code, line: where it began.
             breaks: where the program cannot be captured, if it ends there: up to that it was made a second time.
             row: its segment, as Segment.from_row takes it; None if the frame runs uncompiled.
             elapsed: seconds that it took, with those of the backend; `backend_seconds` is negative if none was asked.
+            taken: the capture for another backend whose graph this is; None if the program was captured.
             recorded: what only recordings are told: number, lines, start, seconds.
 
         """

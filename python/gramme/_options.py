@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _C
-from ._terms import number_of
+from ._terms import may_share, number_of
 
 Backend = Callable[..., Any]
 
@@ -49,6 +49,7 @@ class Options:
             dynamic=self.dynamic,
             guard_filter=self.guard_filter,
             terms=number_of(self),
+            shares=may_share(self) and not self.compiles_backward,
             exact_numpy=getattr(self.backend, "exact_numpy", False),
         )
         if self.compiles_backward:

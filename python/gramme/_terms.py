@@ -16,7 +16,7 @@ from ._torch import names
 if TYPE_CHECKING:
     from ._options import Options
 
-__all__ = ["number_of", "settings"]
+__all__ = ["may_share", "number_of", "settings"]
 
 _CONFIGS = (names.INDUCTOR_CONFIG, names.FUNCTORCH_CONFIG, names.DYNAMO_CONFIG)
 _MOST_SETTINGS = 64
@@ -42,12 +42,17 @@ def _of_program(compiler: Any) -> dict[Hashable, int]:
     return known[1]
 
 
+def may_share(options: Options) -> bool:
+    """Whether other entries may have what is captured with the options, and their backends the graphs."""
+    return not (options.isolated or options.keep_graphs or options.guard_filter is not None)
+
+
 def number_of(options: Options) -> int:
     """Equal for equal options; odd where PyTorch's compilers get the graphs, whose settings count then.
 
     0: nothing is shared, since guards are left out, graphs are kept or nobody knows.
     """
-    if options.isolated or options.keep_graphs or options.guard_filter is not None:
+    if not may_share(options):
         return 0
     backend: Any = options.backend
     numbers = _numbers

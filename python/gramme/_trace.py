@@ -96,6 +96,7 @@ def captured(
     elapsed: float,
     backend_seconds: float,
     first: object = None,
+    taken: Id | None = None,
     **_: Any,
 ) -> None:
     """A capture has ended; `row`: its segment, None if the frame runs uncompiled."""
@@ -109,6 +110,8 @@ def captured(
             _artifact("dynamo_graph_break_reason", "string", break_text(*breaks))
     with _under(compile_id, attempt):
         _artifact("gramme_segment", "string", _told(segment))
+        if taken is not None:
+            _artifact("gramme_graph_taken", "string", f"from the capture {taken[0]}/{taken[1]}")
         trace_structured("dynamo_cpp_guards_str", payload_fn=lambda: "\n".join(segment.guards) or "none")
     _end(
         compile_id,

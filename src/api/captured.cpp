@@ -31,9 +31,11 @@ nb::object tensor_type(nb::handle tensor) {
 
 }  // namespace
 
-CapturedForPython::CapturedForPython(const trace::Trace& trace, const plan::Segment& segment)
-    : captured_(
-          std::make_shared<backend::Captured>(trace, segment.guards.description(), segment.ending, segment.compile_id)),
+CapturedForPython::CapturedForPython(const graph::Graph& graph, const backend::HandedOver& record,
+                                     const backend::CallInputs& inputs, const plan::Segment& segment)
+    : captured_(std::make_shared<backend::Captured>(
+          backend::Captured::Subject{&graph, &record, &inputs, &segment.guards.description(), &segment.ending},
+          segment.compile_id)),
       object_(nb::cast(captured_)) {}
 
 void bind_captured(nb::module_& m) {

@@ -11,7 +11,9 @@ void bind_captured(nanobind::module_& m);
 /// A Captured that Python code may keep longer than it can be asked.
 class CapturedForPython {
  public:
-  CapturedForPython(const trace::Trace& trace, const plan::Segment& segment);
+  /// All must live as long. The guards are those that the segment has now.
+  CapturedForPython(const graph::Graph& graph, const backend::HandedOver& record, const backend::CallInputs& inputs,
+                    const plan::Segment& segment);
   ~CapturedForPython() { captured_->close(); }
   CapturedForPython(const CapturedForPython&) = delete;
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "api/captured.h"
 #include "api/filter.h"
 #include "api/listeners.h"
 #include "api/native.h"
@@ -13,6 +12,7 @@
 #include "aten/recorded.h"
 #include "backend/compile.h"
 #include "backend/fx.h"
+#include "backend/kept_graph.h"
 #include "backend/metadata.h"
 #include "base/imported.h"
 #include "base/interruption.h"
@@ -79,20 +79,19 @@ bool is_in_step(const runtime::FrameView& frame) {
 
 /// What the backend needs as constants, or all numbers among the graph's inputs that are no symbols, are; the capture
 /// starts again.
-[[noreturn]] void specialize(const backend::Captured& captured, const graph::Graph& graph) {
-  trace::NeedsConstant needed{captured.constants()};
-  for (const graph::Node* node : graph.placeholders())
+[[noreturn]] void specialize(const backend::Captured& captured) {
+  trace::NeedsConstant needed{captured.constants(), true};
+  for (const graph::Node* node : captured.graph().placeholders())
     if (captured.constants().empty() && !node->record && !node->symbol) needed.sources.push_back(node->source);
   throw needed;
 }
 
 /// The segment is for the very objects that became part of the compiled code.
-void require_frozen(const backend::Captured& captured, const graph::Graph& graph, const std::vector<Owned<>>& inputs,
-                    plan::Segment& segment) {
+void require_frozen(const backend::Captured& captured, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
   if (captured.frozen().empty()) return;
   std::vector<guards::Fact> facts;
   for (size_t input : captured.frozen())
-    facts.push_back({graph.placeholders().at(input)->source, guards::Kind::Identity, inputs.at(input)});
+    facts.push_back({captured.graph().placeholders().at(input)->source, guards::Kind::Identity, inputs.at(input)});
   segment.guards.require(std::move(facts));
 }
 
@@ -152,6 +151,32 @@ class Listens {
   trace::Policy& policy_;
 };
 
+/// torch._dynamo.config.side_effect_replay_policy, if it has something to say of each capture: "warn" or "error".
+std::string judges_effects() {
+  static Option option(of_torch::DynamoConfig, "side_effect_replay_policy");
+  const Owned<> policy = option.value();
+  const std::string how = policy && PyUnicode_Check(policy.get()) ? text(policy.get()) : "";
+  return how == "warn" || how == "error" ? how : "";
+}
+
+/// Of what captures count on.
+uint64_t number_of(const trace::Contract& contract, const std::optional<bool>& dynamic) {
+  const bool flags[] = {true,
+                        contract.as_is,
+                        contract.locates,
+                        contract.differentiates,
+                        contract.functionalizes,
+                        contract.symbols,
+                        contract.runs,
+                        contract.breaks,
+                        contract.exact_numpy,
+                        dynamic.has_value(),
+                        dynamic.value_or(false)};
+  uint64_t number = 0;
+  for (bool flag : flags) number = number << 1 | uint64_t{flag};
+  return number;
+}
+
 /// The nodes of a graph that is kept say what they give.
 void keep_examples(const Owned<>& module, PyObject* captured) {
   apart_or_throw([&] {
@@ -173,18 +198,28 @@ void refuse_break(const plan::Segment& segment) {
 bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std::vector<Owned<>>& inputs,
                        plan::Segment& segment, const runtime::FrameView& frame, Report& report) const {
   if (fullgraph() && segment.exit.kind == plan::ExitKind::Concrete) return true;
-  const bool native = is_native(compiler);
-  Owned<> module;
   std::unique_ptr<graph::Kept> anew;
   if (rebinds) [[unlikely]]
     anew = rebound(trace.scope().graph(), inputs, segment, frame);
-  const graph::Graph& graph = anew ? anew->graph() : trace.scope().graph();
-  const bool bodies = trace.scope().root().has_bodies();
-  if (!native || bodies || options_.keep_graphs || report.shows_graphs()) module = backend::to_fx(graph, inputs);
-  if (options_.keep_graphs) segment.graph_module = module;
+  const graph::Graph& captured_graph = trace.scope().root();
   judge_effects(trace);
   segment.compile_id = report.id();
-  CapturedForPython captured(trace, segment);
+  backend::HandedOver record = backend::handed_over(trace);
+  const backend::CallInputs of_call = backend::call_inputs(trace);
+  const CapturedForPython captured(captured_graph, record, of_call, segment);
+  if (!compile(compiler, anew ? anew->graph() : captured_graph, inputs, captured, segment, report)) return false;
+  const bool for_others = (*captured).frozen().empty() && !trace.policy.told_by_backend;
+  if (frame.terms.captures && for_others) backend::keep_graph(captured_graph, std::move(record), segment);
+  return true;
+}
+
+/// The graph is the one of `captured`, or as good.
+bool Capturer::compile(PyObject* compiler, const graph::Graph& graph, const std::vector<Owned<>>& inputs,
+                       const CapturedForPython& captured, plan::Segment& segment, Report& report) const {
+  const bool native = is_native(compiler), bodies = graph.has_bodies();
+  Owned<> module;
+  if (!native || bodies || options_.keep_graphs || report.shows_graphs()) module = backend::to_fx(graph, inputs);
+  if (options_.keep_graphs) segment.graph_module = module;
   report.graph(module, captured.object());
   if (options_.keep_graphs) keep_examples(module, captured.object());
   if (native) {
@@ -201,10 +236,11 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
     compiled = backend::compile(compiler, module, inputs, captured.object(), fullgraph());
   }
   if (compiled.state == backend::Compiled::Again || compiled.state == backend::Compiled::Plain) return false;
-  if (compiled.state == backend::Compiled::NeedsConstants) specialize(*captured, trace.scope().graph());
-  require_frozen(*captured, trace.scope().graph(), inputs, segment);
+  if (compiled.state == backend::Compiled::NeedsConstants) specialize(*captured);
+  require_frozen(*captured, inputs, segment);
   if (!(*captured).conditions().empty()) segment.guards.require((*captured).conditions());
   segment.compiled = std::move(compiled.function);
+  segment.call = nullptr;
   report.compiled(segment.operations);
   return true;
 }
@@ -238,11 +274,9 @@ void Capturer::set_dynamic(trace::Policy& policy) const {
 }
 
 void Capturer::judge_effects(const trace::Trace& trace) {
-  static Option option(of_torch::DynamoConfig, "side_effect_replay_policy");
-  const Owned<> policy = option.value();
-  if (!policy || !PyUnicode_Check(policy.get()) || trace.effects().empty()) return;
-  const std::string how = text(policy.get());
-  if (how != "warn" && how != "error") return;
+  if (trace.effects().empty()) return;
+  const std::string how = judges_effects();
+  if (how.empty()) return;
   Owned<> names = take(PyList_New(0));
   for (const effects::Effect& effect : trace.effects().entries()) {
     if (!effect.target || !effect.target->source) continue;
@@ -327,22 +361,26 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   const aten::RecordingPtr profiled = aten::start_recording();
   if (profiled) aten::name(*profiled, "gramme capture: " + place_of(frame));
   std::unique_ptr<plan::Segment> segment;
+  bool refused = false;
   const uint64_t asked = meta::asked_program;
   try {
-    segment = capture(frame, point->policy, report);
+    segment = capture(frame, point->policy, report, refused);
   } catch (const PythonError&) {
     report.failed();
     throw;
   }
-  if (segment && asked == meta::asked_program) segment->terms = frame.terms;
+  if (segment && asked == meta::asked_program) {
+    segment->terms = frame.terms.own;
+    segment->capture_terms = refused ? 0 : frame.terms.captures;
+  }
   report.captured(segment.get());
   compilation.finish();
   if (frame.offset == 0) warn_of_settings();
   return segment;
 }
 
-std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame, trace::Policy& policy,
-                                                 Report& report) const {
+std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame, trace::Policy& policy, Report& report,
+                                                 bool& refused) const {
   interp::Start start{frame.function, frame.code,      frame.locals, frame.stack, frame.depth,
                       frame.offset,   frame.exception, frame.outer,  {}};
   for (const runtime::WaitingView& caller : frame.callers)
@@ -358,7 +396,8 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
     rehearsal = take(PyObject_CallNoArgs(imported("gramme._policy", "rehearsal").get()));
   PyObject* const compiler = rehearsal ? rehearsal.get() : options_.backend.get();
   auto compile = [&](const trace::Trace& trace, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
-    return this->compile(compiler, trace, inputs, segment, frame, report);
+    refused = !this->compile(compiler, trace, inputs, segment, frame, report);
+    return !refused;
   };
   std::unique_ptr<plan::Segment> segment;
   try {
@@ -376,16 +415,60 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   return segment;
 }
 
-uint64_t Capturer::terms() {
-  if (!options_.terms || rebinds) return 0;
-  uint64_t settings = 0;
-  apart_or_throw([&] { settings = settings_number(options_.terms & 1); });
-  return settings ? options_.terms << 32 | settings : 0;
+runtime::Terms Capturer::terms() {
+  if (!(options_.terms || options_.shares) || rebinds) return {};
+  uint64_t all = 0, of_captures = 0;
+  apart_or_throw([&] {
+    const Settings now = settings_now(options_.terms & 1);
+    all = now.all, of_captures = now.of_captures;
+  });
+  runtime::Terms terms;
+  if (options_.terms && all) terms.own = options_.terms << 32 | all;
+  if (options_.shares && of_captures && judges_effects().empty())
+    terms.captures = number_of(options_.contract, options_.dynamic) << 32 | of_captures;
+  return terms;
 }
 
-void Capturer::taken(const runtime::FrameView& frame, plan::Segment& segment) {
+bool Capturer::can_hand_over(const plan::Segment& segment, const std::vector<Owned<>>& inputs) {
+  const std::shared_ptr<const backend::KeptGraph> kept = backend::kept_graph(segment);
+  return kept && kept->describes(inputs);
+}
+
+bool Capturer::hand_over(const runtime::FrameView& frame, plan::Segment& segment, const std::vector<Owned<>>& inputs) {
+  const std::shared_ptr<const backend::KeptGraph> kept = backend::kept_graph(segment);
+  if (!kept || !kept->describes(inputs)) return false;    // somebody heard of the recompile since it was asked
+  const Owned<> sources = share(segment.guards.basis());  // of the graph: guards that are required have others
+  const std::shared_ptr<Point> point = point_of(frame);
+  Compilation compilation(frame);
+  Report report(frame, point->ids);
+  report.takes(segment.compile_id);
+  segment.compile_id = report.id();
+  const backend::CallInputs of_call = backend::call_inputs(kept->record(), kept->graph(), inputs);
+  try {
+    const CapturedForPython captured(kept->graph(), kept->record(), of_call, segment);
+    const bool compiled = aten::keeping_modes(
+        [&] { return compile(options_.backend.get(), kept->graph(), inputs, captured, segment, report); });
+    if (!compiled) return false;
+    refuse_break(segment);
+  } catch (const trace::NeedsConstant&) {
+    return false;  // the capture will be told again
+  } catch (const PythonError&) {
+    report.failed();
+    throw;
+  }
+  segment.terms = frame.terms.own;
+  learn(point->policy, segment);
+  report.captured(&segment);
+  compilation.finish();
+  if (frame.offset == 0) warn_of_settings();
+  return true;
+}
+
+bool Capturer::taken(const runtime::FrameView& frame, plan::Segment& segment) {
   learn(point_of(frame)->policy, segment);
-  if (has_listeners()) tell_shared(frame, segment);
+  if (!has_listeners()) return false;
+  tell_shared(frame, segment);
+  return true;
 }
 
 /// A function that is made anew for each call fails a guard on its identity. Later captures guard its code instead.
@@ -396,7 +479,13 @@ void Capturer::missed(const runtime::FrameView& frame, const plan::Segment& segm
       policy.held.try_emplace(fact.source->path, trace::Held{fact.object.get(), code_of(fact.object.get())});
 }
 
-bool Capturer::outlasts(const plan::Segment& segment) { return portable::holds_only_lasting(segment); }
+bool Capturer::outlasts(plan::Segment& segment) {
+  if (!portable::holds_only_lasting(segment)) return false;
+  const std::shared_ptr<const backend::KeptGraph> kept = backend::kept_graph(segment);
+  const auto lasts = [](const Owned<>& object) { return portable::lasts(object.get()); };
+  if (kept && !std::ranges::all_of(kept->objects(), lasts)) backend::drop_graph(segment);
+  return true;
+}
 
 bool Capturer::may_capture() const { return !captures_are_disabled(); }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "api/captured.h"
 #include "api/report.h"
 #include "base/ref.h"
 #include "builtins/torch_rules.h"
@@ -23,6 +24,7 @@ struct Options {
   /// python/gramme/_terms.py: entries with equal terms share captures. 0: with no other. Odd: PyTorch's compilers get
   /// the graphs, so that their settings count.
   uint64_t terms = 0;
+  bool shares = false;  // graphs that captures for other backends made may be handed over to this one
   std::vector<trace::NamedSource> varies = {};  // sizes and ints that do, of a capture that is not run
 };
 
@@ -31,10 +33,12 @@ class Capturer final : public runtime::Capturer {
   explicit Capturer(Options options) : options_(std::move(options)) {}
   std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame) override;
   bool may_capture() const override;
-  uint64_t terms() override;
-  void taken(const runtime::FrameView& frame, plan::Segment& segment) override;
+  runtime::Terms terms() override;
+  bool taken(const runtime::FrameView& frame, plan::Segment& segment) override;
+  bool can_hand_over(const plan::Segment& segment, const std::vector<Owned<>>& inputs) override;
+  bool hand_over(const runtime::FrameView& frame, plan::Segment& segment, const std::vector<Owned<>>& inputs) override;
   void missed(const runtime::FrameView& frame, const plan::Segment& segment) override;
-  bool outlasts(const plan::Segment& segment) override;
+  bool outlasts(plan::Segment& segment) override;
   void look(const runtime::FrameView& frame) override;
   bool generalize(const runtime::FrameView& frame) override;
   bool limit_reached(const runtime::FrameView& frame, int limit, const Mismatch& failing) override;
@@ -52,6 +56,7 @@ class Capturer final : public runtime::Capturer {
   /// For tests: what captures are told that begin at a function's start, and all others.
   void tell(trace::Policy at_start, trace::Policy later) {
     options_.terms = 0;
+    options_.shares = false;
     at_start_ = std::move(at_start);
     later_ = std::move(later);
   }
@@ -62,12 +67,15 @@ class Capturer final : public runtime::Capturer {
   /// Gets the backend to compile the trace's graph.
   bool compile(PyObject* compiler, const trace::Trace& trace, const std::vector<Owned<>>& inputs,
                plan::Segment& segment, const runtime::FrameView& frame, Report& report) const;
+  bool compile(PyObject* compiler, const graph::Graph& graph, const std::vector<Owned<>>& inputs,
+               const CapturedForPython& captured, plan::Segment& segment, Report& report) const;
   struct Point {
     trace::Policy policy;
     CompileIds ids;
   };
   const std::shared_ptr<Point>& point_of(const runtime::FrameView& frame);
-  std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame, trace::Policy& policy, Report& report) const;
+  std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame, trace::Policy& policy, Report& report,
+                                         bool& refused) const;
   void set_dynamic(trace::Policy& policy) const;
   /// torch._dynamo.config.side_effect_replay_policy: warns of what the segment changes, or raises.
   static void judge_effects(const trace::Trace& trace);

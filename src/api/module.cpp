@@ -43,13 +43,14 @@ namespace {
 
 nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, std::optional<int> recompile_limit,
                       bool keep_graphs, const std::string& contract, std::optional<bool> dynamic,
-                      nb::object guard_filter, uint64_t terms, bool exact_numpy) {
+                      nb::object guard_filter, uint64_t terms, bool shares, bool exact_numpy) {
   std::optional<trace::Contract> promised = trace::contract_named(contract);
   if (!promised) throw nb::value_error(("contract: no row of contract.def: '" + contract + "'").c_str());
   promised->breaks = !fullgraph;
   promised->exact_numpy = exact_numpy;
   Options options{share(backend.ptr()), recompile_limit, keep_graphs, *promised, dynamic};
   options.terms = terms;
+  options.shares = shares;
   if (!guard_filter.is_none()) options.guard_filter = share(guard_filter.ptr());
   PyObject* entry = runtime::make_entry(reinterpret_cast<PyFunctionObject*>(function.ptr()),
                                         std::make_shared<Capturer>(std::move(options)));
@@ -209,7 +210,7 @@ NB_MODULE(_C, m) {
   m.def("make_entry", make_entry, nb::arg("function"), nb::kw_only(), nb::arg("backend"), nb::arg("fullgraph"),
         nb::arg("recompile_limit").none(), nb::arg("keep_graphs"), nb::arg("contract") = "",
         nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none(), nb::arg("terms") = 0,
-        nb::arg("exact_numpy") = false);
+        nb::arg("shares") = false, nb::arg("exact_numpy") = false);
   m.def("counters", counters, nb::arg("entry"));
   m.def("segments", segments, nb::arg("entry"));
   m.def("unportable", unportable, nb::arg("entry"));

@@ -186,6 +186,7 @@ void Report::tell_captured(plan::Segment* segment) {
   const Ticks own = span_.end();
   nb::dict event = this->event();
   event["backend_seconds"] = backend_seconds_;
+  event["taken"] = taken_.given() ? nb::object(as_tuple(taken_)) : nb::none();
   if (segment && listener()) segment->recorded = runtime::Recording::give_number();
   event["number"] = segment ? segment->recorded : -1;
   event["breaks"] = segment && backend::is_break(segment->ending) ? nb::object(break_row(*segment)) : nb::none();

@@ -46,6 +46,8 @@ class Report final : trace::LineListener {
   trace::LineListener* begin();
   /// True if there is a log that graph() would write to, or a recording.
   bool shows_graphs() const;
+  /// The graph is that of another entry's capture, which is called so.
+  void takes(const plan::CompileId& id) { taken_ = id; }
   /// Before the backend gets the graph, which is null if nobody looks at it. `captured`: what may be asked about it
   /// (api/captured.h).
   void graph(const Owned<>& module, PyObject* captured);
@@ -71,7 +73,7 @@ class Report final : trace::LineListener {
   void log_break(const plan::Segment& segment) const;
 
   CompileIds* ids_;
-  plan::CompileId id_;
+  plan::CompileId id_, taken_;
   PyCodeObject* code_;
   PyObject* first_;  // variable, borrowed of the frame
   int line_;

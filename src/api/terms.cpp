@@ -67,12 +67,16 @@ Known& known = *new Known;
 
 }  // namespace
 
-uint64_t settings_number(bool of_compilers) {
+Settings settings_now(bool of_compilers) {
   Values now;
   now.reserve(std::size(read) + 1);
   for (Option& option : read) now.push_back(kept(option.changed()));
-  if (of_compilers) now.push_back(take(PyObject_CallNoArgs(imported("gramme._terms", "settings").get())));
-  return known.number_of(std::move(now));
+  Settings settings;
+  settings.of_captures = settings.all = known.number_of(now);
+  if (!of_compilers) return settings;
+  now.push_back(take(PyObject_CallNoArgs(imported("gramme._terms", "settings").get())));
+  settings.all = known.number_of(std::move(now));
+  return settings;
 }
 
 }  // namespace gramme::api

@@ -4,7 +4,11 @@
 
 namespace gramme::api {
 
-/// Equal for equal settings; with those of PyTorch's compilers if one of them gets the graph. Above 0, below 2^32.
-uint64_t settings_number(bool of_compilers);
+/// Equal for equal settings. Above 0, below 2^32.
+struct Settings {
+  uint64_t of_captures = 0;
+  uint64_t all = 0;  // with those of PyTorch's compilers if one of them gets the graph
+};
+Settings settings_now(bool of_compilers);
 
 }  // namespace gramme::api

@@ -8,6 +8,7 @@
 //   rebind(True, rows)            # ... from those descriptions, of another process, one after the other
 //   rebound()                     # what that came to since it was asked last: "rows" are the descriptions, plain data
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -16,6 +17,7 @@
 #include "api/testing.h"
 #include "backend/examples.h"
 #include "backend/fx.h"
+#include "backend/kept_graph.h"
 #include "native/executor.h"
 #include "portable/bind.h"
 #include "portable/bound.h"
@@ -286,6 +288,10 @@ void bind_portable_testing(nb::module_& module) {
   m.def("inventory", inventory, "entry"_a);
   m.def("rebind", rebind, "on"_a, "rows"_a = nb::list(), "look"_a = nb::none());
   m.def("rebound", take_met);
+  m.def("kept_graphs", [] {
+    const backend::KeptGraphs kept = backend::kept_graphs();
+    return std::pair(kept.count, kept.bytes);
+  });
   m.def("reasons", [] {
     nb::dict reasons;
 #define UNPORTABLE(name, text) reasons[#name] = text;

@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <stdexcept>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "aten/python.h"
 #include "backend/computed.h"
 #include "meta/sympy.h"
-#include "trace/bodies.h"
-#include "trace/read_later.h"
-#include "trace/wrapper_views.h"
 
 namespace gramme::backend {
 namespace {
@@ -61,17 +57,6 @@ const T& open(const T* asked) {
   return *asked;
 }
 
-/// True if an operand or the result is a tensor that needs a gradient. Of several results that is not known.
-bool may_need_gradient(const graph::Node* node) {
-  bool may = node->record ? node->record->requires_grad : !node->number_type;
-  meta::each_leaf(node->call, [&](const meta::Argument& leaf) {
-    const graph::Node* operand = leaf.node;
-    const bool is_number = operand->number_type || operand->kind == graph::Node::Placeholder;
-    may |= operand->record ? operand->record->requires_grad : !is_number;
-  });
-  return may;
-}
-
 template <class Visit>
 void each_symbol(shape::Expr e, Visit&& visit) {
   if (e->kind == shape::Kind::Symbol) visit(e);
@@ -80,9 +65,10 @@ void each_symbol(shape::Expr e, Visit&& visit) {
 
 }  // namespace
 
-const trace::Trace& Captured::trace() const { return open(trace_); }
-
-const plan::GuardDescription& Captured::guards() const { return open(guards_); }
+const graph::Graph& Captured::graph() const { return open(subject_.graph); }
+const HandedOver& Captured::record() const { return open(subject_.record); }
+const CallInputs& Captured::inputs() const { return open(subject_.inputs); }
+const plan::GuardDescription& Captured::guards() const { return open(subject_.guards); }
 
 bool Captured::has_numbers() const {
   for (const graph::Node* node : placeholders())
@@ -96,83 +82,15 @@ bool Captured::has_symbols() const {
   return false;
 }
 
-/// Sizes of inputs that are marked unbacked alone are no such numbers: inputs give them, and no node.
-bool Captured::has_unbacked() const {
-  if (!trace().scope().has_unbacked()) return false;
-  for (size_t k = 0; k < trace().shapes.assumptions.symbol_count(); ++k)
-    if (!trace().shapes.source_of(shape::symbol(static_cast<int64_t>(k)))) return true;
-  return std::ranges::any_of(trace().scope().graph().nodes(), [](const graph::Node* node) {
-    const bool is_call = node->kind == graph::Node::CallFunction || node->kind == graph::Node::CallMethod;
-    const bool asserts = is_call && node->effect && !node->record;
-    return asserts || (is_call && node->number_type && node->number_type != &PyLong_Type);
-  });
-}
+bool Captured::has_aliased_writes() const { return backend::has_aliased_writes(record(), inputs()); }
 
-bool Captured::has_aliased_writes() const {
-  const auto& views = trace().scope().state<trace::WrapperViews>().nodes;
-  const auto is_view = [&](const graph::Node* output) { return views.contains(output); };
-  if (std::ranges::any_of(trace().scope().graph().outputs, is_view)) return true;
-  if (!trace().scope().inputs_written()) return false;
-  const std::vector<trace::Memory> memory = trace().scope().memory();
-  std::vector<PyObject*> objects;
-  std::vector<uint32_t> all;
-  for (const trace::Memory& each : memory) {
-    all.push_back(static_cast<uint32_t>(objects.size()));
-    objects.push_back(each.object);
-  }
-  std::vector<uintptr_t> addresses;
-  if (aten::all_apart(objects.data(), all, addresses)) return false;
-  bool found = false;
-  trace().scope().each_written_input([&](PyObject* written) {  // an inner tensor, too, of a wrapper that is written
-    const graph::Node* first = nullptr;
-    for (const trace::Memory& each : memory) {
-      if (each.object != written && !aten::overlap(each.object, written)) continue;
-      found |= first && first != each.input;
-      first = each.input;
-    }
-  });
-  return found;
-}
+bool Captured::uses_what_it_writes() const { return backend::uses_what_it_writes(record(), graph(), inputs()); }
 
-bool Captured::uses_what_it_writes() const {
-  const trace::Scope& scope = trace().scope();
-  if (!scope.inputs_written()) return false;
-  if (scope.has_wrappers()) return true;
-  std::unordered_set<const graph::Node*> written;
-  std::unordered_set<const meta::Record*> records;
-  for (const graph::Node* node : placeholders())
-    if (node->record)
-      scope.each_written_input([&, object = scope.input(node)](PyObject* other) {
-        if (object != other && !aten::overlap(object, other)) return;
-        written.insert(node);
-        records.insert(node->record);
-      });
-  for (const graph::Node* node : scope.graph().nodes()) {
-    bool used = false;
-    if (!scope.writes(node))
-      meta::each_leaf(node->call, [&](const meta::Argument& leaf) { used |= written.contains(leaf.node); });
-    else if (!node->record || records.contains(node->record))
-      written.insert(node);  // it returns what it wrote to
-    if (used) return true;
-  }
-  return false;
-}
-
-bool Captured::records_gradients() const {
-  if (trace().scope().graph().has_bodies()) return true;  // they may turn grad mode on
-  bool grad = trace().scope().grad_at_start();
-  for (const graph::Node* node : trace().scope().graph().nodes()) {
-    if (graph::sets_grad_mode(node))
-      grad = node->call.args[0].object == Py_True;
-    else if (grad && may_need_gradient(node))
-      return true;
-  }
-  return false;
-}
+bool Captured::records_gradients() const { return backend::records_gradients(record(), graph()); }
 
 Owned<> Captured::names_read_later() const {
   Owned<> result = take(PyList_New(0));
-  for (const trace::ReadLater::Name& each : trace().scope().state<trace::ReadLater>().names()) {
+  for (const trace::ReadLater::Name& each : record().names_read_later) {
     PyObject* name = each.name ? each.name : Py_None;
     check(PyList_Append(result.get(), take(PyTuple_Pack(2, each.holder.get(), name)).get()));
   }
@@ -180,16 +98,13 @@ Owned<> Captured::names_read_later() const {
 }
 
 Owned<> Captured::places_read_later() const {
-  const auto& read = trace().scope().state<trace::ReadByHooks>();
-  const auto places = [](const auto& nodes, const std::vector<const graph::Node*>& wanted) {
+  const auto list = [](const std::vector<size_t>& places) {
     Owned<> result = take(PyList_New(0));
-    for (size_t i = 0; i < nodes.size(); ++i)
-      if (std::ranges::find(wanted, nodes[i]) != wanted.end())
-        check(PyList_Append(result.get(), take(PyLong_FromSize_t(i)).get()));
+    for (size_t place : places) check(PyList_Append(result.get(), take(PyLong_FromSize_t(place)).get()));
     return result;
   };
-  Owned<> inputs = places(placeholders(), read.inputs);
-  return take(PyTuple_Pack(2, inputs.get(), places(trace().scope().graph().outputs, read.outputs).get()));
+  const Owned<> of_inputs = list(record().inputs_read_later), of_outputs = list(record().outputs_read_later);
+  return take(PyTuple_Pack(2, of_inputs.get(), of_outputs.get()));
 }
 
 Owned<> source_rows(const plan::GuardDescription& guards, const std::vector<const Source*>& sources) {
@@ -212,14 +127,14 @@ Owned<> Captured::symbols() {
   for (size_t i = 0; i < placeholders().size(); ++i) {
     const graph::Node& node = *placeholders()[i];
     if (!node.symbol) continue;
+    const auto symbol = static_cast<size_t>(node.symbol->constant);
     const shape::Range range = known().range(node.symbol);
     auto bound = [](int64_t value, int64_t none) {
       return value == none ? share(Py_None) : take(PyLong_FromLongLong(value));
     };
     Owned<> lowest = bound(range.low, shape::Range::kNoLow), highest = bound(range.high, shape::Range::kNoHigh);
-    Owned<> row =
-        take(Py_BuildValue("(nOOOO)", static_cast<Py_ssize_t>(i), trace().scope().input(&node), lowest.get(),
-                           highest.get(), trace().shapes.assumptions.is_unbacked(node.symbol) ? Py_True : Py_False));
+    Owned<> row = take(Py_BuildValue("(nOOOO)", static_cast<Py_ssize_t>(i), inputs().objects.at(i), lowest.get(),
+                                     highest.get(), record().unbacked.at(symbol) ? Py_True : Py_False));
     check(PyList_SetItem(result.get(), node.symbol->constant, row.release()));
   }
   return result;
@@ -277,13 +192,13 @@ std::string full_reason(const plan::Ending& ending) {
 }
 
 Owned<> Captured::reason() const {
-  const plan::Ending& ending = open(ending_);
+  const plan::Ending& ending = open(subject_.ending);
   const std::string reason = full_reason(ending);
   return take(Py_BuildValue("(zsis)", ending.file.empty() ? nullptr : reason.c_str(), ending.file.c_str(),
                             ending.inner_line, ending.function.c_str()));
 }
 
-Examples Captured::examples() const { return Examples(trace().scope().root()); }
+Examples Captured::examples() const { return Examples(graph()); }
 
 shape::Assumptions& Captured::known() {
   if (known_) return *known_;

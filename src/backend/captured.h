@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "backend/examples.h"
+#include "backend/handed_over.h"
 #include "base/ref.h"
 #include "guards/shapes.h"
 #include "plan/guard_plan.h"
 #include "plan/segment.h"
 #include "shape/assumptions.h"
-#include "trace/trace.h"
 
 namespace gramme::backend {
 
@@ -26,24 +26,26 @@ Owned<> source_rows(const plan::GuardDescription& guards, const std::vector<cons
 
 class Captured {
  public:
-  /// Refers to all three until closed.
-  Captured(const trace::Trace& trace, const plan::GuardDescription& guards, const plan::Ending& ending,
-           plan::CompileId compile_id)
-      : trace_(&trace), guards_(&guards), ending_(&ending), compile_id_(compile_id) {}
+  /// Refers to all of these until closed.
+  struct Subject {
+    const graph::Graph* graph;
+    const HandedOver* record;
+    const CallInputs* inputs;
+    const plan::GuardDescription* guards;
+    const plan::Ending* ending;
+  };
+  Captured(const Subject& subject, plan::CompileId compile_id) : subject_(subject), compile_id_(compile_id) {}
   /// The call of the backend is over: nothing can be asked any more.
-  void close() {
-    trace_ = nullptr;
-    guards_ = nullptr;
-    ending_ = nullptr;
-  }
+  void close() { subject_ = {}; }
+  const graph::Graph& graph() const;
 
   /// True if an int or float is an input of the graph and no symbol.
   bool has_numbers() const;
   /// True if a size, stride, offset or int is an input that is a symbol.
   bool has_symbols() const;
   /// True if the graph takes numbers or sizes out of data.
-  bool has_unbacked() const;
-  bool writes_inputs() const { return trace().scope().inputs_written(); }
+  bool has_unbacked() const { return record().has_unbacked; }
+  bool writes_inputs() const { return record().writes_inputs; }
   /// True if an input is written whose memory other inputs share.
   bool has_aliased_writes() const;
   /// True if the graph uses an input that it writes to, other than to write it.
@@ -81,7 +83,7 @@ class Captured {
   /// What logs, metadata and the compiler call it.
   const plan::CompileId& compile_id() const { return compile_id_; }
   /// Which attempt at the capture it is: one that breaks is the second, up to where the first could not go on.
-  int attempt() const { return is_break(*ending_) ? 1 : 0; }
+  int attempt() const { return is_break(*subject_.ending) ? 1 : 0; }
 
   /// The input is part of the compiled code: the segment is for this very object.
   void freeze(size_t input) { frozen_.push_back(input); }
@@ -99,16 +101,15 @@ class Captured {
   void restart();
 
  private:
-  const trace::Trace& trace() const;
+  const HandedOver& record() const;
+  const CallInputs& inputs() const;
   const plan::GuardDescription& guards() const;
-  const std::vector<graph::Node*>& placeholders() const { return trace().scope().graph().placeholders(); }
+  const std::vector<graph::Node*>& placeholders() const { return graph().placeholders(); }
   shape::Assumptions& known();
   void require(shape::Expr condition);
   void fix(const meta::Record& record);
 
-  const trace::Trace* trace_;
-  const plan::GuardDescription* guards_;
-  const plan::Ending* ending_;
+  Subject subject_;
   plan::CompileId compile_id_;
   std::vector<size_t> frozen_;
   std::vector<guards::ShapeGuards::Condition> conditions_;

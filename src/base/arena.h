@@ -1,4 +1,4 @@
-// A bump allocator: everything made in it dies with it. One per capture.
+// A bump allocator: everything made in it dies with it. One per capture, and for each graph that is kept.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -12,6 +12,8 @@ namespace gramme {
 class Arena {
  public:
   Arena() = default;
+  /// With blocks that begin small and grow, for what stays.
+  explicit Arena(size_t first_block) : block_(first_block) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena() {
@@ -35,7 +37,8 @@ class Arena {
   void* allocate(size_t size, size_t align) {
     size_t at = (used_ + align - 1) & ~(align - 1);
     if (blocks_.empty() || at + size > capacity_) {
-      capacity_ = size > kBlock ? size : kBlock;
+      capacity_ = size > block_ ? size : block_;
+      if (block_ < kBlock) block_ *= 2;
       blocks_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(capacity_));  // zeroing costs 3 % of a capture
       bytes_ += capacity_;
       at = 0;
@@ -51,7 +54,7 @@ class Arena {
   };
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
   std::vector<Finalizer> finalizers_;
-  size_t used_ = 0, capacity_ = 0, bytes_ = 0;
+  size_t block_ = kBlock, used_ = 0, capacity_ = 0, bytes_ = 0;
 };
 
 }  // namespace gramme

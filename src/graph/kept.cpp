@@ -9,7 +9,8 @@ namespace gramme::graph {
 
 class Copier {
  public:
-  Copier(Arena& arena, source::Pool& pool, const Kept::ObjectFor& object_for, std::vector<Owned<>>& kept)
+  /// Without a pool the sources are the same.
+  Copier(Arena& arena, source::Pool* pool, const Kept::ObjectFor& object_for, std::vector<Owned<>>& kept)
       : arena_(arena), pool_(pool), object_for_(object_for), kept_(kept) {}
 
   void copy(const Graph& from, Graph& to) {
@@ -107,10 +108,10 @@ class Copier {
   }
 
   const source::Source* source(const source::Source* from) {
-    if (!from) return nullptr;
+    if (!from || !pool_) return from;
     if (const auto known = sources_.find(from); known != sources_.end()) return known->second;
     const source::Source* base = source(from->base);
-    const source::Source* made = pool_.like(*from, base, object(from->key.get()));
+    const source::Source* made = pool_->like(*from, base, object(from->key.get()));
     if (from->variable) source::Pool::show_as(made, object(from->variable.get()));
     return sources_[from] = made;
   }
@@ -139,7 +140,7 @@ class Copier {
   }
 
   Arena& arena_;
-  source::Pool& pool_;
+  source::Pool* pool_;
   const Kept::ObjectFor& object_for_;
   std::vector<Owned<>>& kept_;
   std::vector<std::pair<const Graph*, Graph*>> pairs_;
@@ -152,7 +153,14 @@ class Copier {
 };
 
 Kept::Kept(const Graph& from, const ObjectFor& object_for) {
-  Copier(arena_, pool_, object_for, objects_).copy(from, graph_);
+  Copier(arena_, &pool_, object_for, objects_).copy(from, graph_);
+}
+
+Kept::Kept(const Graph& from) {
+  const ObjectFor same = [](PyObject* object) { return share(object); };
+  Copier(arena_, nullptr, same, objects_).copy(from, graph_);
+  bytes_around_ = objects_.size() * sizeof(Owned<>) + graph_.events().size() * sizeof(Graph::Event) +
+                  graph_.nodes().size() * sizeof(Node*);
 }
 
 }  // namespace gramme::graph

@@ -1,5 +1,6 @@
 // A captured graph that lives by itself: of what the capture lent it, arena, sources and objects, it has its own.
 //
+//   Kept kept(graph);                                // beside the guards of its segment, whose sources it has
 //   Kept kept(graph, [](PyObject* object) { return share(object); });
 //   Kept again(kept.graph(), [&](PyObject* object) { return found.at(object); });   // others in their places
 //
@@ -19,14 +20,19 @@ class Kept {
   /// Gives what the copy holds in an object's place; asked once for each, in the order in which they first occur.
   using ObjectFor = std::function<Owned<>(PyObject*)>;
   Kept(const Graph& from, const ObjectFor& object_for);
+  /// With the same objects, and the same sources, whose pool must live as long.
+  explicit Kept(const Graph& from);
   const Graph& graph() const { return graph_; }
   /// What it holds, each once, in that order.
   const std::vector<Owned<>>& objects() const { return objects_; }
-  size_t bytes() const { return arena_.bytes(); }
+  size_t bytes() const { return arena_.bytes() + bytes_around_; }
 
  private:
+  static constexpr size_t kFirstBlock = 1024;
+
   std::vector<Owned<>> objects_;
-  Arena arena_;
+  Arena arena_{kFirstBlock};
+  size_t bytes_around_ = 0;  // of the arena
   source::Pool pool_;
   Graph graph_{arena_};
 };

@@ -302,6 +302,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       if (auto segment = refused(attempt, reason)) return std::move(*segment);
     } catch (const trace::NeedsConstant& needed) {
       bool learned = specialize(policy, needed.sources);
+      policy.told_by_backend |= needed.by_backend;
       for (const source::Source* source : needed.sources) learned |= policy.fixed.insert(source->path).second;
       if (!learned) GRAMME_BUG("specialised twice: " + needed.sources.front()->print());
     } catch (const trace::Prepared&) {

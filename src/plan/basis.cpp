@@ -11,6 +11,7 @@ Basis* as_basis(PyObject* object) { return reinterpret_cast<Basis*>(object); }
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   const GuardDescription& guards = as_basis(self)->description;
+  Py_VISIT(as_basis(self)->kept.get());
   for (const guards::Fact& fact : guards.facts) Py_VISIT(fact.object.get());
   if (guards.pool.use_count() != 1) return 0;  // a shared pool would be visited twice
   for (size_t i = 0; i < guards.pool->size(); ++i) Py_VISIT(guards.pool->at(i)->key.get());
@@ -19,6 +20,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 
 void deallocate(PyObject* self) {
   PyObject_GC_UnTrack(self);
+  as_basis(self)->kept.~Owned<>();
   as_basis(self)->program.~Program();
   as_basis(self)->description.~GuardDescription();
   PyObject_GC_Del(self);
@@ -48,6 +50,7 @@ Owned<Basis> make_basis(GuardDescription description) {
   if (!basis) throw PythonError();
   new (&basis->description) GuardDescription(std::move(description));
   new (&basis->program) Program(basis->description);
+  new (&basis->kept) Owned<>();
   PyObject_GC_Track(basis);
   return Owned<Basis>::steal(basis);
 }

@@ -1,4 +1,4 @@
-// What all guard plans of one description share: the description itself and its lowered program.
+// What all guard plans of one description share: the description, its lowered program, and what is kept for it.
 //
 // It is a Python object, so that the collector visits its references once, however many plans share it.
 #pragma once
@@ -10,6 +10,7 @@ struct Basis {
   PyObject_HEAD;
   GuardDescription description;
   Program program;
+  Owned<> kept;  // see GuardPlan::keep
 };
 
 Owned<Basis> make_basis(GuardDescription description);

@@ -266,6 +266,8 @@ Dropped GuardPlan::unbind() {
   return std::exchange(impl_->checking.dropped, {});
 }
 const GuardDescription& GuardPlan::description() const { return impl_->description; }
+Owned<> GuardPlan::keep(Owned<> kept) { return std::exchange(impl_->basis->kept, std::move(kept)); }
+PyObject* GuardPlan::kept() const { return impl_->basis->kept.get(); }
 PyObject* GuardPlan::basis() const { return reinterpret_cast<PyObject*>(impl_->basis.get()); }
 
 GuardPlan::Statistics GuardPlan::statistics() const {

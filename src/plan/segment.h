@@ -154,11 +154,12 @@ struct Segment {
   uint64_t operators = 0;            // operators that eager execution would dispatch
   Owned<> graph_module;              // kept for explain() only; null otherwise
   uint64_t hits = 0;
-  uint64_t number = 0;       // index among the captures of its family
-  double check_seconds = 0;  // cost of its guards; 0 unless captured during a recording
-  int64_t recorded = -1;     // number in the last recording that saw it, or -1
-  uint64_t terms = 0;        // entries of equal code with these terms may share it (runtime/sharing.h); 0: none
-  CompileId compile_id;      // unset if another segment continues this one at once
+  uint64_t number = 0;         // index among the captures of its family
+  double check_seconds = 0;    // cost of its guards; 0 unless captured during a recording
+  int64_t recorded = -1;       // number in the last recording that saw it, or -1
+  uint64_t terms = 0;          // entries of equal code with these terms may share it (runtime/sharing.h); 0: none
+  uint64_t capture_terms = 0;  // terms without the backend: another backend may take its kept graph; 0: none may
+  CompileId compile_id;        // unset if another segment continues this one at once
 };
 
 }  // namespace gramme::plan

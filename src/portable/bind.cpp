@@ -118,15 +118,16 @@ plan::GuardDescription with_objects(const plan::GuardDescription& from, Next& ne
 void move_rest(plan::Segment& from, plan::Segment& to) {
   auto& [start, steps, guards, graph_inputs, classed, compiled, call, graph_outputs, restored, lasting, random,
          sets_modes, iterates, replay, levels, exit, ending, effects, operations, operators, graph_module, hits, number,
-         check_seconds, recorded, terms, compile_id] = from;
+         check_seconds, recorded, terms, capture_terms, compile_id] = from;
   auto& [start_, steps_, guards_, graph_inputs_, classed_, compiled_, call_, graph_outputs_, restored_, lasting_,
          random_, sets_modes_, iterates_, replay_, levels_, exit_, ending_, effects_, operations_, operators_,
-         graph_module_, hits_, number_, check_seconds_, recorded_, terms_, compile_id_] = to;
+         graph_module_, hits_, number_, check_seconds_, recorded_, terms_, capture_terms_, compile_id_] = to;
   std::tie(start_, steps_, graph_inputs_, classed_, compiled_, call_, graph_outputs_, restored_, random_, sets_modes_,
            iterates_, levels_, operations_, operators_, graph_module_, hits_, number_, check_seconds_, recorded_,
-           terms_) =
+           terms_, capture_terms_) =
       std::tie(start, steps, graph_inputs, classed, compiled, call, graph_outputs, restored, random, sets_modes,
-               iterates, levels, operations, operators, graph_module, hits, number, check_seconds, recorded, terms);
+               iterates, levels, operations, operators, graph_module, hits, number, check_seconds, recorded, terms,
+               capture_terms);
   lasting_ = std::move(lasting);
   replay_ = std::move(replay);
   exit_ = std::move(exit);

@@ -173,10 +173,10 @@ template <closed::Is<plan::Segment> Segment, class Visit>
 void visit_all_but_guards(Segment& segment, Visit&& give) {
   auto& [start, steps, guards, graph_inputs, classed, compiled, call, graph_outputs, restored, lasting, random,
          sets_modes, iterates, replay, levels, exit, ending, effects, operations, operators, graph_module, hits, number,
-         check_seconds, recorded, terms, compile_id] = segment;
+         check_seconds, recorded, terms, capture_terms, compile_id] = segment;
   closed::hold_nothing(start, steps, graph_inputs, classed, call, graph_outputs, restored, random, sets_modes, iterates,
                        levels, effects, operations, operators, hits, number, check_seconds, recorded, terms,
-                       compile_id);
+                       capture_terms, compile_id);
   static_assert(closed::Is<decltype(guards), plan::GuardPlan>);
   if (compiled) give(Place::Compiled, compiled);
   if (graph_module) give(Place::GraphModule, graph_module);

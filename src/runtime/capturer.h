@@ -20,6 +20,13 @@ struct WaitingView {
   plan::Gives gives;  // what becomes of the value that the other returns
 };
 
+/// Numbers for all that a capture depends on beside the program. Segments of another entry with equal terms may serve
+/// this one. 0: none may.
+struct Terms {
+  uint64_t own = 0;       // backend, flags and settings
+  uint64_t captures = 0;  // the same without the backend, which may get the graph that was captured for another one
+};
+
 /// A live frame at a resume point, with real objects in it.
 struct FrameView {
   PyFunctionObject* function;
@@ -34,7 +41,7 @@ struct FrameView {
   std::vector<WaitingView> callers = {};  // nearest first: a segment may return into them
   bool iterates = true;                   // the segment may take items of iterators that exist already
   bool rehearses = false;                 // aot_eager gets the graph instead of the compiler
-  uint64_t terms = 0;                     // of the segment that a capture makes, unless no other entry may have it
+  Terms terms = {};                       // of the segment that a capture makes, unless no other entry may have it
 };
 
 /// A segment that could not be used, and why.
@@ -53,15 +60,19 @@ class Capturer {
   virtual std::unique_ptr<plan::Segment> capture(const FrameView& frame) = 0;
   /// False while captures are switched off; calls that no segment serves then run uncompiled.
   virtual bool may_capture() const { return true; }
-  /// A number for all that a capture depends on beside the program (backend, flags, settings). Segments of another
-  /// entry with equal terms may serve this one. 0: none may.
-  virtual uint64_t terms() { return 0; }
-  /// Called when a segment of another entry is used instead of a new capture.
-  virtual void taken(const FrameView&, plan::Segment&) {}
+  /// The terms of a capture that would be made now.
+  virtual Terms terms() { return {}; }
+  /// Called when a segment of another entry is used instead of a new capture. True if a listener was told: Python ran.
+  virtual bool taken(const FrameView&, plan::Segment&) { return false; }
+  /// True if the backend can have the graph of another entry's segment without a capture, for a call with these inputs.
+  virtual bool can_hand_over(const plan::Segment&, const std::vector<Owned<>>&) { return false; }
+  /// Makes a copy of another entry's segment this entry's own: its backend gets the kept graph. False: a capture is
+  /// needed. Throws as capture() does.
+  virtual bool hand_over(const FrameView&, plan::Segment&, const std::vector<Owned<>>&) { return false; }
   /// Called when another entry's segment does not fit the call, so that the next capture can learn from it.
   virtual void missed(const FrameView&, const plan::Segment&) {}
-  /// True if the segment may serve entries made after this one has died.
-  virtual bool outlasts(const plan::Segment&) { return false; }
+  /// True if the segment may serve entries made after this one has died. Its graph is dropped if that must die.
+  virtual bool outlasts(plan::Segment&) { return false; }
   /// Called when this run is not captured, so that later captures can learn from its values.
   virtual void look(const FrameView&) {}
   /// At the recompile limit: true if one more, less specialised capture may serve the calls that all earlier ones

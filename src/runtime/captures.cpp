@@ -139,38 +139,78 @@ bool returns_early(const plan::Segment& segment, size_t callers) {
   return segment.exit.kind == plan::ExitKind::Return && segment.exit.callers.size() < callers;
 }
 
-/// Looks for a segment of another entry of the same code that fits this call, and binds a copy to this entry's objects.
-SegmentPtr Chain::take_shared(ResumePoint& point, uint64_t terms) {
-  std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
-  if (const size_t callers = point.returns ? view().callers.size() : 0)  // a capture here would go on in them
-    std::erase_if(known, [&](const SegmentPtr& each) { return returns_early(*each, callers); });
-  plan::Dropped dropped;
-  const plan::Roots now = roots();
-  for (const SegmentPtr& each : known) {
-    if (!is_called_from(*each) || !lets_go_quietly(*each) || !each->guards.may_hold(now)) continue;
-    SegmentPtr mine = copied(*each);
-    SegmentRun trial;
-    trial.begin(mine);
-    if (!trial.check(now, dropped)) continue;
-    family_->count(&Counters::shared);
-    mine->number = family_->counters.captures + family_->counters.shared;
-    FrameView frame = view();
-    family_->capturer().taken(frame, *mine);
-    return mine;
-  }
-  for (const SegmentPtr& each : known) family_->capturer().missed(view(), *each);
-  return nullptr;
+/// Removes the segments that cannot serve this call, whatever their guards say.
+void Chain::leave_out_unfit(const ResumePoint& point, std::vector<SegmentPtr>& segments) {
+  const size_t callers = point.returns ? view().callers.size() : 0;  // a capture here would go on in them
+  std::erase_if(segments, [&](const SegmentPtr& each) {
+    return (callers && returns_early(*each, callers)) || !is_called_from(*each) || !lets_go_quietly(*each);
+  });
 }
 
-SegmentPtr Chain::make_segment(ResumePoint& point, uint64_t terms) {
-  family_->count(&Counters::captures);
-  const uint64_t number = family_->counters.captures + family_->counters.shared;
-  CaptureScope scope(point);
-  tell_reasons(point);
+FrameView Chain::view_of_capture(const ResumePoint& point, const Terms& terms) {
   FrameView frame = view();
   if (!point.returns) frame.callers.clear();
   frame.iterates = point.iterates;
   frame.terms = terms;
+  return frame;
+}
+
+/// Looks for a segment of another entry of the same code that fits this call, and binds a copy to this entry's objects.
+void Chain::take_shared(ResumePoint& point, const Terms& terms, New& found) {
+  const std::vector<SegmentPtr> known = shared_segments(table(), point, terms);
+  std::vector<SegmentPtr> fit = known;
+  leave_out_unfit(point, fit);
+  const plan::Roots now = roots();
+  for (const SegmentPtr& each : fit) {
+    if (!each->guards.may_hold(now)) continue;
+    const SegmentPtr mine = copied(*each);
+    found.run.emplace().begin(mine);
+    if (!found.run->check(now, found.dropped)) continue;
+    mine->terms = terms.own;
+    family_->count(&Counters::shared);
+    mine->number = family_->counters.captures + family_->counters.shared;
+    found.segment = mine;
+    found.checked = !family_->capturer().taken(view(), *mine);
+    return;
+  }
+  for (const SegmentPtr& each : known) family_->capturer().missed(view(), *each);
+  found.run.reset();
+  const plan::Dropped dropped = std::move(found.dropped);
+}
+
+/// Looks for another backend's segment that fits this call. Gives a copy whose graph this entry's backend has compiled.
+SegmentPtr Chain::hand_over(ResumePoint& point, const Terms& terms) {
+  std::vector<SegmentPtr> known = segments_with_graphs(table(), point, terms);
+  leave_out_unfit(point, known);
+  plan::Dropped dropped;
+  for (const SegmentPtr& each : known) {
+    const plan::Roots now = roots();
+    if (!each->guards.may_hold(now)) continue;
+    std::vector<Owned<>> inputs;
+    {
+      SegmentRun trial;
+      trial.begin(copied(*each));
+      if (!trial.check(now, dropped)) continue;
+      for (int input : each->graph_inputs) inputs.push_back(share(trial.value(input)));
+    }
+    if (!family_->capturer().can_hand_over(*each, inputs)) continue;
+    CaptureScope scope(point);
+    tell_reasons(point);
+    SegmentPtr mine = copied(*each);
+    if (!family_->capturer().hand_over(view_of_capture(point, terms), *mine, inputs)) return nullptr;
+    family_->count(&Counters::shared);
+    mine->number = family_->counters.captures + family_->counters.shared;
+    return mine;
+  }
+  return nullptr;
+}
+
+SegmentPtr Chain::make_segment(ResumePoint& point, const Terms& terms) {
+  family_->count(&Counters::captures);
+  const uint64_t number = family_->counters.captures + family_->counters.shared;
+  CaptureScope scope(point);
+  tell_reasons(point);
+  FrameView frame = view_of_capture(point, terms);
   frame.rehearses = stance == Stance::AotEagerThenCompile && !std::exchange(point.looked_at, true);
   SegmentPtr segment = family_->capturer().capture(frame);
   if (!segment) return segment;
@@ -179,24 +219,31 @@ SegmentPtr Chain::make_segment(ResumePoint& point, uint64_t terms) {
   return segment;
 }
 
+/// Of another entry, if one has what fits; else captured.
+void Chain::find_segment(ResumePoint& point, New& found) {
+  const Terms terms = stance == Stance::Default ? family_->capturer().terms() : Terms();
+  if (terms.own || terms.captures) take_shared(point, terms, found);
+  if (found.segment) return;
+  if (terms.captures) found.segment = hand_over(point, terms);
+  if (!found.segment) found.segment = make_segment(point, terms);
+}
+
 Chain::Turn Chain::capture(ResumePoint& point) {
-  SegmentPtr segment;
+  New found;
   try {
     const SignalsHeld held;
     if (!may_capture(point)) return Turn::Evaluate;
-    const uint64_t terms = stance == Stance::Default ? family_->capturer().terms() : 0;
-    if (terms) segment = take_shared(point, terms);
-    if (!segment) segment = make_segment(point, terms);
+    find_segment(point, found);
   } catch (const PythonError&) {
     return raise_or_abandon();
   } catch (const std::exception& error) {
-    segment.reset();
+    found.segment.reset();
     if (PyErr_Occurred() && is_interruption()) return raise_here();
     PyErr_Clear();
     point.frozen = ++point.failures >= kFailuresBeforeFreeze;
     if (!warn(error.what(), frame_.code(), code().line(instruction().at))) return raise_or_abandon();
   }
-  return segment ? run_new(point, segment) : Turn::Evaluate;
+  return found.segment ? run_new(point, found) : Turn::Evaluate;
 }
 
 /// Raises an interruption at the frame's place; any other exception that is set leaves the frame past its handlers.
@@ -231,12 +278,13 @@ void Chain::measure_checks(const SegmentPtr& segment) {
   segment->guards.measure(roots(), dropped);
 }
 
-Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
-  if (Recording::current()) measure_checks(segment);
-  SegmentRun run;
-  run.begin(segment);
-  plan::Dropped dropped;
-  if (!run.check(roots(), dropped)) {  // a compile takes long and lets other threads run
+Chain::Turn Chain::run_new(ResumePoint& point, New& found) {
+  const SegmentPtr segment = found.segment;
+  if (!found.checked) {
+    if (Recording::current()) measure_checks(segment);
+    found.run.emplace().begin(segment);
+  }
+  if (!found.checked && !found.run->check(roots(), found.dropped)) {  // a compile takes long and lets other threads run
     if (++point.failures < kFailuresBeforeFreeze) return Turn::Evaluate;
     point.frozen = true;
     const std::string why = "what it depends on changed while it was captured: " + why_not(*segment).text;
@@ -248,7 +296,7 @@ Chain::Turn Chain::run_new(ResumePoint& point, const SegmentPtr& segment) {
   point.add(segment);
   point.restrain(family_->capturer().recompile_limit());
   table().binder.note_reads(*segment, frame_.code());
-  return signals_wait() ? handle_signals() : run_segment(run);
+  return signals_wait() ? handle_signals() : run_segment(*found.run);
 }
 
 }  // namespace gramme::runtime

@@ -2,6 +2,7 @@
 #pragma once
 #include <Python.h>
 
+#include <optional>
 #include <string>
 
 #include "aten/dispatched.h"
@@ -104,14 +105,25 @@ class Chain {
   cpython::StepResult construct(Pushed& pushed, size_t index);
   bool find_hit(ResumePoint& point, SegmentRun& run);
   Turn capture(ResumePoint& point);
-  SegmentPtr take_shared(ResumePoint& point, uint64_t terms);
-  SegmentPtr make_segment(ResumePoint& point, uint64_t terms);
+  /// A new segment of this entry, on its way to its first run.
+  struct New {
+    SegmentPtr segment;
+    plan::Dropped dropped;
+    std::optional<SegmentRun> run;
+    bool checked = false;  // `run` has what a check of the guards gave, and no Python has run since
+  };
+  void find_segment(ResumePoint& point, New& found);
+  void take_shared(ResumePoint& point, const Terms& terms, New& found);
+  SegmentPtr hand_over(ResumePoint& point, const Terms& terms);
+  SegmentPtr make_segment(ResumePoint& point, const Terms& terms);
+  void leave_out_unfit(const ResumePoint& point, std::vector<SegmentPtr>& segments);
+  FrameView view_of_capture(const ResumePoint& point, const Terms& terms);
   bool may_capture(ResumePoint& point);
   bool allowed_by_stance(ResumePoint& point);
   Mismatch why_not(const plan::Segment& segment);
   void tell_reasons(const ResumePoint& point);
   void measure_checks(const SegmentPtr& segment);
-  Turn run_new(ResumePoint& point, const SegmentPtr& segment);
+  Turn run_new(ResumePoint& point, New& found);
   bool has_room_for(const plan::Segment& segment) const;
   Turn run_segment(SegmentRun& run);
   Turn leave_by(SegmentRun& run);

@@ -35,8 +35,9 @@ struct AllKept {
 AllKept& kept = *new AllKept;
 
 bool is_kept(const plan::Segment& segment) {
-  return std::ranges::any_of(kept.segments,
-                             [&](const Kept& each) { return each.segment->guards.basis() == segment.guards.basis(); });
+  return std::ranges::any_of(kept.segments, [&](const Kept& each) {
+    return each.segment->guards.basis() == segment.guards.basis() && each.segment->terms == segment.terms;
+  });
 }
 
 /// Gives what has to go, which may run Python.
@@ -99,14 +100,17 @@ void keep_segments(const Family& family) {
   for (const auto& [code, table] : family.tables())
     for (const auto& point : table->points())
       for (size_t i = 0; point && i < point->segments.size(); ++i) {
-        const plan::Segment& segment = *point->segments[i];
+        plan::Segment& segment = *point->segments[i];
         if (!segment.terms || is_kept(segment) || !family.capturer().outlasts(segment)) continue;
         Kept added{Owned<PyCodeObject>::share(code), point->offset, point->handling, copied(segment)};
         dropped.push_back(keep(std::move(added)));
       }
 }
 
-std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoint& point, uint64_t terms) {
+namespace {
+
+template <class Accept>
+std::vector<SegmentPtr> accepted(const CodeTable& table, const ResumePoint& point, Accept&& accept) {
   std::vector<SegmentPtr> result;
   static const std::vector<CodeTable*> none;
   const auto listed = tables.find(table.code());
@@ -116,18 +120,33 @@ std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoin
     const ResumePoint* there = other == &table ? nullptr : other->find(point.offset, point.handling);
     for (size_t at = 0; there && at < there->segments.size() && result.size() < kMostSegments; ++at) {
       const SegmentPtr& segment = there->segments[at];
-      if (segment->terms == terms && may_serve(*segment, point) && !is_among(result, *segment))
-        result.push_back(segment);
+      if (accept(*segment) && may_serve(*segment, point) && !is_among(result, *segment)) result.push_back(segment);
     }
   }
   for (Kept& each : kept.segments) {
     if (each.code.get() != table.code() || each.offset != point.offset || each.handling != point.handling) continue;
-    if (each.segment->terms != terms || !may_serve(*each.segment, point) || is_among(result, *each.segment)) continue;
+    if (!accept(*each.segment) || !may_serve(*each.segment, point) || is_among(result, *each.segment)) continue;
     each.asked = ++kept.now;
     if (result.size() < kMostSegments) result.push_back(each.segment);
   }
   std::ranges::stable_partition(result, [](const SegmentPtr& segment) { return !varies(*segment); });
   return result;
+}
+
+}  // namespace
+
+std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoint& point, const Terms& terms) {
+  return accepted(table, point, [&](const plan::Segment& segment) {
+    if (!segment.compiled && terms.captures && segment.capture_terms == terms.captures) return true;
+    return terms.own && segment.terms == terms.own;
+  });
+}
+
+std::vector<SegmentPtr> segments_with_graphs(const CodeTable& table, const ResumePoint& point, const Terms& terms) {
+  return accepted(table, point, [&](const plan::Segment& segment) {
+    return segment.guards.kept() && segment.capture_terms == terms.captures &&
+           (segment.terms != terms.own || !terms.own);
+  });
 }
 
 SegmentPtr copied(const plan::Segment& segment) {

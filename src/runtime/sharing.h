@@ -29,8 +29,10 @@ void forget_kept(const std::function<bool(uint64_t terms)>& is_over);
 void keep_nothing();
 
 /// What tables of the same code have at a resume point, that may serve another one at the point: segments for fixed
-/// sizes first, of each capture one. No Python runs.
-std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoint& point, uint64_t terms);
+/// sizes first, of each capture one. Those without a graph serve other backends, too. No Python runs.
+std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoint& point, const Terms& terms);
+/// The same of those that were captured for other backends, and keep their graphs.
+std::vector<SegmentPtr> segments_with_graphs(const CodeTable& table, const ResumePoint& point, const Terms& terms);
 /// A copy that is bound to nothing yet.
 SegmentPtr copied(const plan::Segment& segment);
 

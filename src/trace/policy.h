@@ -55,6 +55,7 @@ struct Policy {
   std::unordered_set<size_t> fixed;                          // sizes and ints that are constants in this capture only
   std::unordered_map<size_t, int> times_fixed;               // captures in which the program needed them as constants
   std::unordered_set<size_t> late_hooks;                     // root steps of hooks that replay registers, not the graph
+  bool told_by_backend = false;                              // the backend cannot take a number that others may
   bool general = false;                                      // the segment ends where a size would be a number
   Contract contract = kClosed;                               // what the backend does with graphs
   bool automatic = true;                                     // sizes and ints that changed between captures vary
@@ -87,6 +88,7 @@ constexpr int kTimesCached = 2;
 /// specialised.
 struct NeedsConstant {
   std::vector<const Source*> sources;
+  bool by_backend = false;
 };
 
 /// Thrown if a tensor with a hook registered inside the graph leaves the graph, where the hook would be lost. The

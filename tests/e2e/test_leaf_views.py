@@ -223,7 +223,7 @@ def test_what_ends_the_segment(program: Program, mode: str) -> None:
     assert_same(program, mode)
     compiled = gramme.compile(program, backend=Backend())
     outcome(compiled, mode, needs_grad=True)
-    assert gramme.statistics(compiled).captures > 1
+    assert gramme.statistics(compiled).segments > 1  # its own, or what was captured for another backend
 
 
 def test_grad_mode_on_afterwards() -> None:
@@ -231,7 +231,7 @@ def test_grad_mode_on_afterwards() -> None:
         assert_same(computed_with_grad_mode_on, mode)
     compiled = gramme.compile(computed_with_grad_mode_on, backend=Backend())
     outcome(compiled, "grad", needs_grad=True)
-    assert gramme.statistics(compiled).captures > 1
+    assert gramme.statistics(compiled).segments > 1  # its own, or what was captured for another backend
 
 
 # Graphs that run as they are give such views out.

@@ -370,8 +370,7 @@ def test_reset_captures_anew() -> None:
     [
         {"fullgraph": True},
         {"dynamic": True},
-        {"backend": "eager"},
-        {"options": {"recorded_backward": False}},
+        {"backend": "aot_eager"},
         {"isolate_recompiles": True},
     ],
     ids=str,

@@ -176,7 +176,7 @@ def _timeline(recorded: Recorded) -> dict[str, Any]:
     boxes = [
         (c, c.start / whole * 1000, max((c.seconds + c.backend_seconds) / whole * 1000, 1.5))
         for c in recorded.captures
-        if c.start >= 0 and not c.shared
+        if c.start >= 0 and (c.backend_seconds or not c.shared)
     ]
     ticks = [(i * 250, time_text(whole * i / 4) if i else "0") for i in range(5)]
     return {"bars": bars, "boxes": boxes, "ticks": ticks}

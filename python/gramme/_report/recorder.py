@@ -20,7 +20,7 @@ from .tree import Totals, Tree
 if TYPE_CHECKING:
     import pathlib
 
-    from .._events import Missed, Told
+    from .._events import Id, Missed, Told
 
 __all__ = ["BINS", "Capture", "Recorded", "Recorder", "Refusal"]
 
@@ -37,7 +37,8 @@ class Capture:
         path: the program's frames that were running, the outermost first.
         begins: the first line of the program that the segment stands for; None if it stands for none.
         start: seconds since the recording began; negative if it was captured before.
-        shared: it was no capture: another compiled function of equal code had the segment.
+        shared: it was no capture: another compiled function of equal code had the segment, or its graph, which the
+            backend then compiled.
         seconds: what gramme took for it; backend_seconds: what the backend took, within.
         reasons: the guards that failed of the segments that were there, the last used first.
         graph: its graph, or None if it has no operations.
@@ -198,6 +199,7 @@ class Recorder:
         start: float,
         seconds: float,
         backend_seconds: float,
+        taken: Id | None,
         **_: Any,
     ) -> None:
         path = self._path(code, line)
@@ -210,6 +212,7 @@ class Recorder:
         backend = max(backend_seconds, 0.0)
         begins = next(((at, first_line(at, reached)) for at, reached, _ in lines if is_programs(at.co_filename)), None)
         capture = Capture(number, segment, path, begins, start, max(seconds - backend, 0.0), backend, reasons)
+        capture.shared = taken is not None
         capture.graph = graph if segment is not None and segment.operations else None
         self._captures[number] = capture
         self._lines.append((path, lines, number))

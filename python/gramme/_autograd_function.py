@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd.function import Function, FunctionMeta
 
-from ._torch.names import FunctionBase
+from ._torch.names import DisableTorchFunctionSubclass, FunctionBase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["make_apply", "make_link"]
 
+# Fields of contexts that hold tensors. PyTorch asks which of them are results.
+_RESULTS_IN = ("to_save", "saved_for_forward", "non_differentiable")
 # What PyTorch asks of the class that `apply` is called on.
 _ASKED = ("_backward_cls", "boxed_grads_call", "clear_saved_tensors_on_access")
 _apply = FunctionBase.__dict__["apply"]
@@ -92,29 +94,58 @@ def make_apply(function: type[Function]) -> Callable[..., Any]:
     return apply
 
 
+def _classed(outputs: tuple[Any, ...], classes: tuple[type | None, ...]) -> tuple[Any, ...]:
+    with torch.no_grad():  # as in forward
+        return tuple(
+            output if cls is None else output.as_subclass(cls) for output, cls in zip(outputs, classes, strict=True)
+        )
+
+
+def _plain(results: tuple[Any, ...], classes: tuple[type | None, ...]) -> tuple[Any, ...]:
+    """Those of a class, as operations of the graph take them."""
+    with DisableTorchFunctionSubclass():
+        return tuple(
+            result.as_subclass(torch.Tensor) for result, cls in zip(results, classes, strict=True) if cls is not None
+        )
+
+
 def make_link(
-    function: type[Function], has_setup: bool, names: tuple[str, ...], sizes: tuple[str, ...]
+    function: type[Function],
+    has_setup: bool,
+    names: tuple[str, ...],
+    sizes: tuple[str, ...],
+    classes: tuple[type | None, ...],
 ) -> tuple[Callable[..., tuple[Any, ...]], Callable[[str, Any], None]]:
     """The node of one call of `function.apply`, and what sets attributes of its context afterwards.
 
     The node takes the arguments (None for what is no tensor), what `forward` returned (likewise), and the values of
-    the context's attributes called `names`, those in `sizes` being torch.Sizes; it gives what `apply` gives.
+    the context's attributes called `names`, those in `sizes` being torch.Sizes; it gives what `apply` gives. What
+    `forward` returned gets the class that `classes` says, before the node is made, and comes without it behind the
+    others.
     """
     base = _LinkWithSetup if has_setup else _Link
     own = {name: getattr(function, name) for name in _ASKED}
     link = _LinkMeta(function.__name__, (base,), own)
     apply = _apply.__get__(None, link)
     contexts = _Contexts()
+    has_classes = any(cls is not None for cls in classes)
 
     def call(args: tuple[Any, ...], outputs: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+        results = {}
+        if has_classes:
+            plain, outputs = outputs, _classed(outputs, classes)
+            results = {id(before): after for before, after in zip(plain, outputs, strict=True)}
+
         def describe(ctx: Any) -> None:
             for name, value in zip(names, values, strict=True):
+                if results and name in _RESULTS_IN:
+                    value = tuple(results.get(id(item), item) for item in value)
                 setattr(ctx, name, torch.Size(value) if name in sizes else value)
             contexts.last = weakref.ref(ctx)
 
         _pending.outputs, _pending.describe = outputs, describe
         result: tuple[Any, ...] = apply(*args)
-        return result
+        return result + _plain(result, classes) if has_classes else result
 
     def set_late(name: str, value: Any) -> None:
         ctx = contexts.last() if contexts.last is not None else None

@@ -197,7 +197,8 @@ bool depends_on_grad_mode(const graph::Node* node) {
   return depends;
 }
 
-/// Without a gradient: what forward gives, but that arguments are not returned themselves.
+/// Without a gradient: what forward gives, but that arguments are not returned themselves. Of the two calls that
+/// PyTorch makes for that, the one of view_as() asks the tensor's class.
 Value* apply_without_gradient(Trace& trace, Applied& applied) {
   static PyObject* const k_view_as = intern("view_as");
   static PyObject* const k_detach = intern("detach");
@@ -211,9 +212,10 @@ Value* apply_without_gradient(Trace& trace, Applied& applied) {
   for (Value*& output : applied.outputs) {
     auto* tensor = as<Tensor>(output);
     if (!tensor || !applied.is_argument(tensor)) continue;
-    Value* both[] = {tensor, tensor};
-    output = trace.scope().requires_grad(tensor) ? trace.scope().emit_method(k_detach, Args{both, 1, nullptr, 0})
-                                                 : trace.scope().emit_method(k_view_as, Args{both, 2, nullptr, 0});
+    Value* self[] = {tensor};
+    output = trace.scope().requires_grad(tensor)
+                 ? trace.scope().emit_method(k_detach, Args{self, 1, nullptr, 0})
+                 : protocol::call(trace, protocol::get_attribute(trace, tensor, k_view_as), {tensor});
   }
   no_grad.end();
   const auto& nodes = trace.scope().graph().nodes();

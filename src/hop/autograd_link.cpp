@@ -2,10 +2,12 @@
 // call of PyTorch's own apply (gramme/_autograd_function.py), which makes the node and calls the user's backward later.
 #include <algorithm>
 
+#include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
 #include "hop/autograd_function.h"
 #include "hop/body.h"
+#include "meta/wrapped.h"
 
 namespace gramme::hop {
 
@@ -14,13 +16,23 @@ using meta::Argument;
 
 namespace {
 
+/// Fields of contexts that hold tensors. PyTorch asks which of them are results.
+constexpr const char* kResultsIn[] = {"to_save", "saved_for_forward", "non_differentiable"};
+
+/// True if it is of a class that the graph does not see.
+bool has_class(const Tensor* tensor) {
+  PyTypeObject* const type = tensor->record->type;
+  return tensor->plain || (tensor->existing() && !aten::is_exact_tensor_type(type) && !meta::is_wrapper(type));
+}
+
 bool is_size(Trace& trace, Value* value) {
   PyTypeObject* const size = once([] { return imported_type("torch", "Size"); });
   auto* tuple = trace.see_as<Tuple>(value);
   return tuple && tuple->type == size;
 }
 
-/// True if the value, made anew from an argument of a node, is the same to the program.
+/// True if the value, made anew from an argument of a node, is the same to the program: a tensor of a class is a plain
+/// one there.
 bool may_be_argument(Trace& trace, Value* value) {
   value = trace.see(value);
   if (auto* tuple = as<Tuple>(value))
@@ -31,7 +43,25 @@ bool may_be_argument(Trace& trace, Value* value) {
       if (Py_IS_TYPE(value->object, type)) return true;
     return false;
   }
-  return value->kind == Kind::Tensor || value->kind == Kind::Number;
+  if (auto* tensor = as<Tensor>(value)) return !has_class(tensor);
+  return value->kind == Kind::Number;
+}
+
+/// Of the tensors in the context's own fields, the node knows a result of a class from what it was made of, which must
+/// not be there too. Another tensor of a class would reach backward without it.
+void check_classes(Trace& trace, const Applied& applied) {
+  for (const char* name : kResultsIn) {
+    for (Tensor* tensor : applied.tensors(trace, name)) {
+      const auto becomes_it = [&](Value* value) {
+        auto* output = as<Tensor>(value);
+        return output && output->plain == tensor;
+      };
+      const bool ignored = strcmp(name, "non_differentiable") == 0;
+      if (std::ranges::any_of(applied.outputs, becomes_it) ||
+          (!ignored && has_class(tensor) && !applied.is_output(tensor)))
+        cannot(Reason::TensorSubclass, std::string(name) + " of a context");
+    }
+  }
 }
 
 /// Attributes of the context: by the node, or after the graph by replay.
@@ -41,9 +71,11 @@ struct Described {
 
 Described describe(Trace& trace, const Applied& applied) {
   Described described;
+  check_classes(trace, applied);
   for (const char* name : context_fields())
     if (Value* value = applied.field(trace, name)) {
-      if (!may_be_argument(trace, value)) cannot(Reason::ArgumentKind, std::string(name) + " of a context");
+      const bool checked = std::ranges::any_of(kResultsIn, [&](const char* each) { return strcmp(each, name) == 0; });
+      if (!checked && !may_be_argument(trace, value)) cannot(Reason::ArgumentKind, std::string(name) + " of a context");
       described.by_node.push_back({intern(name), value});
     }
   for (const Attribute& attribute : applied.context->attributes) {
@@ -52,6 +84,17 @@ Described describe(Trace& trace, const Applied& applied) {
     (by_node ? described.by_node : described.late).push_back(attribute);
   }
   return described;
+}
+
+/// The classes of the results, None for plain ones.
+Owned<> classes_of(const Applied& applied) {
+  Owned<> classes = take(PyTuple_New(static_cast<Py_ssize_t>(applied.outputs.size())));
+  for (size_t i = 0; i < applied.outputs.size(); ++i) {
+    auto* tensor = as<Tensor>(applied.outputs[i]);
+    PyObject* type = tensor && has_class(tensor) ? reinterpret_cast<PyObject*>(tensor->record->type) : Py_None;
+    PyTuple_SET_ITEM(classes.get(), static_cast<Py_ssize_t>(i), share(type).release());
+  }
+  return classes;
 }
 
 /// The node's function, and what replay calls for what is late.
@@ -65,7 +108,8 @@ std::pair<PyObject*, PyObject*> make_link(Trace& trace, const Applied& applied, 
     if (is_size(trace, attribute.value)) check(PyList_Append(sizes.get(), attribute.name));
   PyObject* const has_setup = applied.has_setup ? Py_True : Py_False;
   PyObject* made = trace.keep(take(PyObject_CallFunctionObjArgs(make, applied.function->object, has_setup, names.get(),
-                                                                take(PySequence_Tuple(sizes.get())).get(), nullptr)));
+                                                                take(PySequence_Tuple(sizes.get())).get(),
+                                                                classes_of(applied).get(), nullptr)));
   return {PyTuple_GET_ITEM(made, 0), PyTuple_GET_ITEM(made, 1)};
 }
 
@@ -77,6 +121,21 @@ Argument tensors_or_none(Trace& trace, const std::vector<Value*>& values) {
     if (tensor) tensor->used = true;
   }
   return trace.scope().sequence_of(Argument::Tuple, items);
+}
+
+/// A result of a class: the node gives it with the class on, and, at another place, what operations take in its stead.
+void link_classed(Trace& trace, Tensor* tensor, graph::Node* node, graph::Node* plain_node) {
+  PyTypeObject* const type = once([] { return imported_type("torch", "Tensor"); });
+  auto* plain = trace.make<Tensor>();
+  plain->record = plain_node->record = node->record = meta::with_type(tensor->record, type);
+  plain->node = plain_node;
+  plain->made_at = trace.steps();
+  plain->base = tensor;
+  plain->differentiable = true;
+  plain->special_view = tensor->special_view = tensor->record->requires_grad;
+  tensor->views.push_back(plain);
+  tensor->plain = plain;
+  tensor->classed = node;
 }
 
 /// What autograd makes of an output: the tensor itself, or of an argument another one that is a view of it.
@@ -138,11 +197,17 @@ Value* apply_by_link(Trace& trace, Applied& applied) {
   const Argument args = tensors_or_none(trace, applied.args), outputs = tensors_or_none(trace, applied.outputs);
   graph::Node* node =
       trace.scope().emit_operator(link, {args, outputs, trace.scope().sequence_of(Argument::Tuple, values)});
+  size_t plain_at = applied.outputs.size();
   for (size_t i = 0; i < applied.outputs.size(); ++i) {
     auto* tensor = as<Tensor>(applied.outputs[i]);
     if (!tensor) continue;
     const bool is_dirty = std::find(dirty.begin(), dirty.end(), tensor) != dirty.end();
-    applied.outputs[i] = link_output(trace, applied, tensor, trace.scope().item(node, i, tensor->record), is_dirty);
+    graph::Node* item = trace.scope().item(node, i, tensor->record);
+    const bool classed = has_class(tensor);
+    if (classed && (is_dirty || applied.is_argument(tensor)))
+      cannot(Reason::TensorSubclass, "a forward that returns its argument");
+    applied.outputs[i] = link_output(trace, applied, tensor, item, is_dirty);
+    if (classed) link_classed(trace, tensor, item, trace.scope().item(node, plain_at++, tensor->record));
   }
   for (const Attribute& attribute : described.late)
     trace.call_in_replay(set_late, {trace.constant(attribute.name), attribute.value});

@@ -40,7 +40,8 @@ void Scope::note_class() {
 }
 
 bool Scope::has_twin(const Tensor* tensor) {
-  return tensor->plain || (tensor->existing() && !aten::is_exact_tensor_type(tensor->record->type)) ||
+  if (tensor->plain || (tensor->base && tensor->base->plain == tensor)) return true;
+  return (tensor->existing() && !aten::is_exact_tensor_type(tensor->record->type)) ||
          std::ranges::any_of(tensor->views, [&](const Tensor* view) { return view->plain == tensor; });
 }
 

@@ -78,6 +78,7 @@ struct Tensor : ValueOf<Tensor> {
   bool differentiable = false;           // a view to autograd too, unlike what detach() gives
   std::vector<Tensor*> views;            // differentiable ones of it
   Tensor* plain = nullptr;               // what as_subclass() made this of, whose node is this one's, too
+  graph::Node* classed = nullptr;        // with `plain`: gives it with its class on; null: replay puts that on
   Tensor* inner = nullptr;               // inside a transform: what it wraps; null if nobody asked yet
   Attributes attributes;                 // Python attributes set on it
   // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).

@@ -7,6 +7,8 @@ from typing import Any
 
 FAMILIES = (
     "functions",
+    "gradients",
+    "jagged",
     "function_classes",
     "wrappers",
     "wrapper_writes",

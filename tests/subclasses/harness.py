@@ -12,6 +12,7 @@ import torch
 from subclasses import Program
 
 FLOAT = re.compile(r"\d+\.\d+(e-?\d+)?")
+RAGGED = re.compile(r"\bj\d+\b")
 BACKENDS = ("eager", "native", "aot_eager")
 
 
@@ -29,7 +30,8 @@ def described(value: Any, depth: int = 0) -> str:
 
 def _tensor(value: Any, depth: int) -> str:
     own = {k: v for k, v in getattr(value, "__dict__", {}).items() if not isinstance(v, torch.Tensor)}
-    own = {k: v for k, v in own.items() if not k.startswith("_dynamo")}  # marks of the compilers'
+    # Marks of the compilers, and what PyTorch keeps of sizes once somebody has asked.
+    own = {k: v for k, v in own.items() if not k.startswith(("_dynamo", "_sym_"))}
     wraps = type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
     text = f"{type(value).__name__} {value.dtype} {tuple(value.shape)} {value.stride()} {value.requires_grad}"
     if hasattr(type(value), "__tensor_flatten__"):
@@ -68,7 +70,13 @@ def _call(program: Program, function: Callable[..., Any], arguments: tuple[Any, 
             sum(tensor.sum() for tensor in results).backward()
     except Exception as error:
         text = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-    return f"{text}\nafter: {described(list(arguments))}\nstate: {described(program.state())}"
+    return _numbered(f"{text}\nafter: {described(list(arguments))}\nstate: {described(program.state())}")
+
+
+def _numbered(text: str) -> str:
+    """Ragged sizes count from one in each call, in the order of the text."""
+    names: dict[str, str] = {}
+    return RAGGED.sub(lambda found: names.setdefault(found[0], f"j{len(names) + 1}"), text)
 
 
 def difference(program: Program, backend: str) -> str | None:

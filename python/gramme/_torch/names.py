@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch import _check as check
     from torch import _TorchCompileAOTInductorWrapper as TorchCompileAOTInductorWrapper
     from torch import _TorchCompileInductorWrapper as TorchCompileInductorWrapper
+    from torch._C import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
     from torch._C import _dispatch_keys as dispatch_keys
     from torch._C import _FunctionBase as FunctionBase
     from torch._C import _get_cudnn_sdp_enabled as get_cudnn_sdp_enabled
@@ -155,6 +156,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "PyTreeInfo": ("torch.fx.graph", "_PyTreeInfo"),
     "ValueRangeError": ("torch.utils._sympy.value_ranges", "ValueRangeError"),
     "FunctionBase": ("torch._C", "_FunctionBase"),
+    "DisableTorchFunctionSubclass": ("torch._C", "DisableTorchFunctionSubclass"),
     "TorchCompileAOTInductorWrapper": ("torch", "_TorchCompileAOTInductorWrapper"),
     "TorchCompileInductorWrapper": ("torch", "_TorchCompileInductorWrapper"),
     "VariableFunctions": ("torch._C", "_VariableFunctions"),

@@ -14,6 +14,7 @@ EXPLAINED = {
     "with_python_values": "Dynamo drops an unused x[True], which could raise; it stays here",
     "nothing_mapped_in_the_output": "Dynamo leaves a dead node for is_batchedtensor; it is a constant here",
     "shapes_and_kinds_inside": "Dynamo leaves a dead getattr node for .is_leaf; it is a constant here",
+    "iterate_a_tensor": "Dynamo leaves a dead getattr node for .T where its length alone is asked for",
     "throw_into_generator": "Dynamo drops the addition after generator.throw() and returns the result before it",
 }
 

@@ -1,8 +1,8 @@
 // A graph whose backward is recorded: forward and backward are tapes below autograd, joined by nodes of gramme's own.
 //
-//   call 1 the program's steps, under autograd (recording.h); leaves a flat tape a later call the flat tape under
-//   autograd; its outputs get nodes that run a backward by the engine and
-//                     write down what it calls (eager_graph.h, backward_tape.h)
+//   call 1            the program's steps, under autograd (recording.h); leaves a flat tape
+//   a later call      the flat tape under autograd; its outputs get nodes that run a backward by the engine and record
+//                     what it calls (eager_graph.h, backward_tape.h)
 //   calls after that  a forward tape below autograd that keeps what backward tapes read; the nodes run those
 //
 // A backward without a tape (other gradients, create_graph, modes of the thread) runs the flat tape again under

@@ -77,32 +77,32 @@ struct Tensor : ValueOf<Tensor> {
   Tensor* base = nullptr;                // shares storage with it (views)
   bool differentiable = false;           // a view to autograd too, unlike what detach() gives
   std::vector<Tensor*> views;            // differentiable ones of it
-  Tensor* plain = nullptr;               // what as_subclass() made this of, whose node is this one's, too
-  graph::Node* classed = nullptr;        // with `plain`: gives it with its class on; null: replay puts that on
-  Tensor* inner = nullptr;               // inside a transform: what it wraps; null if nobody asked yet
+  Tensor* plain = nullptr;               // as_subclass() made this from it; both have one node
+  graph::Node* classed = nullptr;        // with `plain`: the node of the subclass's result, or null
+  Tensor* inner = nullptr;               // inside a transform: the wrapped tensor, once requested
   Attributes attributes;                 // Python attributes set on it
   // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).
   enum Late : uint8_t { Free, Fixed, Closed } late = Free;
-  bool leaf_view = false;     // existing: one that needs a gradient because its base does, and says it is a leaf
+  bool leaf_view = false;     // existing: requires a gradient because its base does, yet is a leaf
   bool special_view = false;  // autograd may refuse to write it, or to use it after its base was written (aten/spec.h)
   bool memory_written = false;  // of one without a base: it or a view of it was written in the segment
   bool retains_grad = false;    // retain_grad() was called on it in the capture
   bool used = false;            // by an operation since it was made or last written
   bool dict_seen = false;       // its Python attributes were asked for or set
   bool hides_nothing = false;   // existing: guarded to have no attribute of its own that hides one of its class
-  bool altered = false;  // it is another tensor now in more than its content: its sizes, its metadata of autograd
-  size_t made_at = 0;    // root step (Inliner::steps) when it was made or last written; 0: before the segment
+  bool altered = false;         // more than its content has changed: sizes or autograd metadata
+  size_t made_at = 0;           // root step (Inliner::steps) when it was made or last written; 0: before the segment
 };
 
 struct Number : ValueOf<Number> {
   static constexpr Kind kKind = Kind::Number;
   using ValueOf::ValueOf;
-  graph::Node* node = nullptr;   // of one over the symbols: null until an operation takes it
+  graph::Node* node = nullptr;   // null until an operation takes it, if over symbols
   shape::Expr expr = nullptr;    // over the capture's symbols; null if it is data to the capture
-  PyObject* function = nullptr;  // what the program computed it by, as the graph has it; null if by no operator
+  PyObject* function = nullptr;  // the operator in the graph that computed it, or null
   Value* operands[2] = {};
-  PyTypeObject* type = nullptr;  // int, float, bool; `object` is what it is now, or an example
-  meta::Interval range;          // what it lies between
+  PyTypeObject* type = nullptr;  // int, float, bool; `object` is the present value or an example
+  meta::Interval range;          // bounds of its value
 };
 
 struct Tuple : ValueOf<Tuple> {
@@ -209,8 +209,7 @@ struct Iterator : ValueOf<Iterator> {
   size_t expected = 0;  // size of the dict or deque at the start
   uint32_t moves = 0;   // of a deque, at the start
   bool done = false;
-  PyObject* maker =
-      nullptr;  // of sort Other: called with the parts it makes a real one in the same state; null if none
+  PyObject* maker = nullptr;  // sort Other: makes a real iterator in this state from the parts; or null
 };
 
 struct Function : ValueOf<Function> {

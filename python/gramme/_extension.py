@@ -54,7 +54,7 @@ def modules(folder: Path = FOLDER) -> dict[str, Path]:
 
 
 def choose(torch_version: str | None, found: dict[str, Path]) -> Path:
-    """The module for that torch (None: torch is not installed). An ImportError tells in one sentence what to install."""
+    """The module for that torch (None: torch is not installed). An ImportError tells in a sentence what to install."""
     if not found:
         raise ImportError(f"gramme is not built for this Python: no extension module in {FOLDER}/*")
     install = f"pip install 'torch=={list(found)[-1]}.*'"

@@ -88,7 +88,7 @@ def accumulated(question: Question) -> Any:
 
 
 def outer(question: Question) -> Any:
-    """Lower outer(): each element of one operand with each of the other."""
+    """Each element of one operand combined with each of the other."""
     name = _name_and_rest(question)
     left, right = question.args
     if question.keywords or not isinstance(left, Stand) or not isinstance(right, Stand) or not hasattr(tnp, name):
@@ -98,7 +98,7 @@ def outer(question: Question) -> Any:
 
 
 def at(question: Question) -> Any:
-    """Lower at(): elements with a repeated index change repeatedly."""
+    """Change elements in place; those with a repeated index change repeatedly."""
     change = _AT.get(_name_and_rest(question))
     array, indices, values = question.args
     parts = indices if isinstance(indices, tuple) else (indices,)

@@ -90,7 +90,7 @@ class Content {
 
  private:
   Owned<> copy_;
-  std::vector<int64_t> sizes_, strides_;  // of strided tensors
+  std::vector<int64_t> sizes_, strides_;  // strided tensors only
   int64_t offset_ = 0;
 };
 

@@ -298,7 +298,7 @@ Value* make_hooks_of_module(Trace& trace, const Args& args) {
 /// The inputs or the results of the module's call, as hooks see them.
 struct Seen {
   std::vector<Value*> all;
-  std::vector<size_t> places;  // of tensors
+  std::vector<size_t> places;  // indices of the tensors
   bool is_differentiated = false;
 };
 

@@ -23,7 +23,7 @@ class Tree {
  private:
   struct Part {
     value::Kind kind;              // Tuple, List, Dict; Constant: a leaf
-    PyTypeObject* type = nullptr;  // of a tuple
+    PyTypeObject* type = nullptr;  // the class of a tuple
     std::vector<value::Value*> keys;
     std::vector<Part> items;
   };

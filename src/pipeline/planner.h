@@ -19,7 +19,7 @@ struct Operations {
 struct Wanted {
   int64_t stages = 1;
   int64_t micro_batches = 1;
-  int64_t most_memory = std::numeric_limits<int64_t>::max();  // of a stage
+  int64_t most_memory = std::numeric_limits<int64_t>::max();  // limit of each stage's bytes
 };
 
 struct Cuts {

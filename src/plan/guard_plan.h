@@ -30,7 +30,7 @@ struct Roots {
   PyFunctionObject* function = nullptr;
   PyObject* exception = nullptr;   // handled in the frame's generator, or by functions if there is none; or null
   PyObject* outer = nullptr;       // handled by whoever resumed that generator, or null
-  const Roots* callers = nullptr;  // of the frames waiting for this one's value, nearest first
+  const Roots* callers = nullptr;  // roots of the frames waiting for this one's value, nearest first
   int caller_count = 0;
 };
 

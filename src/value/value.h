@@ -85,7 +85,7 @@ struct Tensor : ValueOf<Tensor> {
   enum Late : uint8_t { Free, Fixed, Closed } late = Free;
   bool leaf_view = false;     // existing: requires a gradient because its base does, yet is a leaf
   bool special_view = false;  // autograd may refuse to write it, or to use it after its base was written (aten/spec.h)
-  bool memory_written = false;  // of one without a base: it or a view of it was written in the segment
+  bool memory_written = false;  // without a base: it or a view of it was written in the segment
   bool retains_grad = false;    // retain_grad() was called on it in the capture
   bool used = false;            // by an operation since it was made or last written
   bool dict_seen = false;       // its Python attributes were asked for or set
@@ -123,7 +123,7 @@ struct List : ValueOf<List> {
   static constexpr Kind kKind = Kind::List;
   using ValueOf::ValueOf;
   ListReader* unread = nullptr;   // existing: set until the first look
-  std::vector<Value*> own_items;  // of an unread list only the appended items, else all
+  std::vector<Value*> own_items;  // all items; only the appended ones of an unread list
   std::vector<Value*>& items() {
     if (unread) unread->read(this);
     return own_items;
@@ -134,7 +134,7 @@ struct Dict : ValueOf<Dict> {
   static constexpr Kind kKind = Kind::Dict;
   using ValueOf::ValueOf;
   PyTypeObject* type = &PyDict_Type;  // dict, OrderedDict, defaultdict
-  Value* factory = nullptr;           // of a defaultdict
+  Value* factory = nullptr;           // defaultdict only
   Table entries;
   bool loaded = true;      // false: existing, and `entries` holds only what was read or written
   bool rewritten = false;  // existing: cleared or reordered, so replay assigns the whole content
@@ -145,7 +145,7 @@ struct Dict : ValueOf<Dict> {
   std::vector<Erased> erased;  // existing: original keys that were deleted, even if stored again
   bool hidden = false;         // existing: a call in replay changes it, so it must not be read
   Table absent;                // not loaded: keys known to be missing in the real dict
-  Attributes attributes;       // of an OrderedDict: as of Object
+  Attributes attributes;       // OrderedDict only: like Object's
 };
 
 struct Set : ValueOf<Set> {
@@ -207,7 +207,7 @@ struct Iterator : ValueOf<Iterator> {
   std::vector<Value*> parts;  // its iterables and the functions it calls
   Py_ssize_t index = 0, stop = 0, increment = 1;
   size_t expected = 0;  // size of the dict or deque at the start
-  uint32_t moves = 0;   // of a deque, at the start
+  uint32_t moves = 0;   // deque: its count of moves at the start
   bool done = false;
   PyObject* maker = nullptr;  // sort Other: makes a real iterator in this state from the parts; or null
 };
@@ -297,7 +297,7 @@ struct Object : ValueOf<Object> {
   Attributes attributes;  // instance dict, in order: written and, for existing ones, read
   Attributes slots;
   Value* payload = nullptr;  // content of a builtin base: Dict, List, Tuple, Set, Constant; exceptions: args
-  Value *cause = nullptr, *context = nullptr;  // of exceptions
+  Value *cause = nullptr, *context = nullptr;  // exceptions only
   bool suppress_context = false;
   std::vector<Passed> passed;  // exceptions: traceback, innermost frame first
   bool retraced = false;       // the traceback differs: set by the program, or thrown into a generator
@@ -323,7 +323,7 @@ struct Super : ValueOf<Super> {
   static constexpr Kind kKind = Kind::Super;
   using ValueOf::ValueOf;
   PyTypeObject* type = nullptr;        // search the MRO after this one
-  PyTypeObject* start_type = nullptr;  // of this type
+  PyTypeObject* start_type = nullptr;  // the type whose MRO is searched
   Value* self = nullptr;               // an Object or, in class methods, a Class
 };
 

@@ -37,7 +37,7 @@ const graph::Node* outermost(const graph::Node* node) {
   return node;
 }
 
-/// The tensors that backward gets through the context, as forward left it, or as gradients.
+/// The tensors that backward gets through the context: saved ones, and those in attributes that forward set.
 class Reachable {
  public:
   Reachable(Trace& trace, const Applied& applied) : trace_(trace) {

@@ -18,7 +18,7 @@ void check_operands(Trace& trace, const Row& row, Value* operands) {
   }
 }
 
-/// The condition if it is on varying sizes and an export keeps both functions; else null.
+/// The condition if it is undecided at capture and an export keeps both functions; else null.
 const Number* stays_open(Trace& trace, Value* pred) {
   auto* number = trace.contract.runs ? nullptr : as<Number>(pred);
   if (!number || number->type != &PyBool_Type) return nullptr;

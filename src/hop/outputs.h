@@ -1,5 +1,5 @@
-// The results of control flow's functions: trees whose leaves are tensors made in the body, or values that no run
-// changes.
+// The results of control flow's functions: trees whose leaves are tensors made in the body, or values that are the same
+// whichever function runs.
 #pragma once
 #include <array>
 #include <optional>

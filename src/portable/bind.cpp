@@ -1,4 +1,4 @@
-// Finds described objects, and rebuilds a segment's sources and facts around them.
+// Finds a segment's objects by their descriptions, and rebuilds its sources and guards with them.
 #include "portable/bind.h"
 
 #include "base/error.h"

@@ -183,8 +183,8 @@ Register Rebuilder::of_data(Number* number) {
   return call_method(tensor, "item", {output(trace_.scope().as_tensor(number)->node)});
 }
 
-/// Gives a graph output its subclass in replay, unless a node of the graph has done so. The tensor it was made of may be
-/// another object of the program.
+/// Gives a graph output its subclass in replay, unless a node of the graph has done so. The tensor it was made of may
+/// be another object of the program.
 Register Rebuilder::make_classed(Tensor* tensor) {
   PyObject* const as_subclass = once([] {
     return share(cpython::type_lookup(of_torch::type(of_torch::TensorBase), intern("as_subclass"))).release();

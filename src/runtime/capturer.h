@@ -79,7 +79,7 @@ class Capturer {
   /// rejected.
   virtual bool generalize(const FrameView&) { return false; }
   /// Called when the recompile limit is reached for a resume point: warns (or raises under fullgraph), naming the guard
-  /// that kept failing. True: run plainly from now on.
+  /// that kept failing. True: run uncompiled from now on.
   virtual bool limit_reached(const FrameView& frame, int limit, const Mismatch& failing) = 0;
   /// True if recompiling() is to be called before a capture at a place that has segments already.
   virtual bool wants_reasons() const { return false; }

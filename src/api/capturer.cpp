@@ -440,7 +440,7 @@ bool Capturer::can_hand_over(const plan::Segment& segment, const std::vector<Own
 bool Capturer::hand_over(const runtime::FrameView& frame, plan::Segment& segment, const std::vector<Owned<>>& inputs) {
   const std::shared_ptr<const backend::KeptGraph> kept = backend::kept_graph(segment);
   if (!kept || !kept->describes(inputs)) return false;    // code ran since it was asked
-  const Owned<> sources = share(segment.guards.basis());  // of the graph, which required guards do not have
+  const Owned<> sources = share(segment.guards.basis());  // of the graph; guards required later have others
   const std::shared_ptr<Point> point = point_of(frame);
   Compilation compilation(frame);
   Report report(frame, point->ids);

@@ -21,7 +21,7 @@ bool environment_says(const char* name) {
   return value && std::string_view(value) == "1";
 }
 
-/// The option's number, clamped to the range of an int.
+/// The option's number, clamped so that an int holds it.
 int limit_of(Option& option, int otherwise) {
   Owned<> value = option.value();
   if (!value) return otherwise;

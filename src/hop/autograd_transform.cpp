@@ -1,6 +1,7 @@
 // torch.autograd.Function.apply inside transforms of torch.func: a node calls the class itself, so that PyTorch applies
 // its rules. Inferring metadata runs the rules on fakes too, so they are traced first, to be sure that they have no
-// effects. Only under fullgraph=True; otherwise the call of the transform runs uncaptured.
+// effects. Only where one graph is required (fullgraph=True, gramme.export); otherwise the call of the transform runs
+// uncaptured.
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"

@@ -421,7 +421,7 @@ Value* register_hook(Trace& trace, const Args& args) {
     Value* handle = register_as_it_is(trace, tensor, args[1]);
     return handle ? handle : before.register_hook(trace, args);
   }
-  // Tensors that the operator returns keep gradients only with grad mode on.
+  // The tensor that the operator returns needs gradients only with grad mode on.
   if (trace.policy.late_hooks.contains(trace.steps()) || !aten::grad_enabled())
     return before.register_hook(trace, args);
   if (!trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace))

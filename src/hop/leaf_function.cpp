@@ -2,7 +2,8 @@
 // become the operator invoke_leaf_function, as in PyTorch. The program's own function for fakes gives their results'
 // metadata.
 //
-// Only under fullgraph=True; otherwise the call runs uncaptured, and its effects on objects are seen afterwards.
+// Only where one graph is required (fullgraph=True, gramme.export); otherwise the call runs uncaptured, and its effects
+// on objects are seen afterwards.
 #include "base/imported.h"
 #include "base/once.h"
 #include "hop/body.h"

@@ -220,7 +220,7 @@ Value* node(Trace& trace, const Row&, PyObject* op, const Args& args) { return t
 Value* region(Trace& trace, Function*, const Args& args) {
   static constexpr Row kRow = {"invoke_subgraph", "subgraph", Effects::Kept, Floats::Own, Broken::Any, nullptr};
   static PyObject* const options = intern("__marked_compile_region_config__");
-  static PyObject* const unnamed = intern("");  // set when the graph is complete
+  static PyObject* const unnamed = intern("");  // until the graph is complete
   PyObject* const op = of_torch::object(of_torch::InvokeSubgraph);
   need(args, 1, kRow);
   Body body(trace, kRow);

@@ -30,7 +30,7 @@ Range minimum(Range a, Range b);
 Range maximum(Range a, Range b);
 
 FloatRange to_float(Range range);
-/// The range of function(x) for x in `range`; the function must be monotonic, like floor.
+/// The range of function(x) for x in `range`; the function must never fall, like floor.
 Range to_whole(FloatRange range, double (*function)(double));
 FloatRange operator+(FloatRange a, FloatRange b);
 FloatRange operator*(FloatRange a, FloatRange b);

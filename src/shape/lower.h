@@ -1,5 +1,5 @@
-// The order in which an expression is computed, shared by the flat program, hints and values in Python, so that all have
-// a value for the same symbols.
+// The order in which an expression is computed, shared by the flat program, hints and values in Python, so that all
+// have a value for the same symbols.
 #pragma once
 #include "shape/nodes.h"
 

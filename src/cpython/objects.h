@@ -109,8 +109,9 @@ inline void track_as_built([[maybe_unused]] PyObject* tuple) {
 #endif
 }
 
-// ---- instance attributes An instance keeps its attributes inline (values only, with keys shared by the type), in a
-// dict, or nowhere. vars(x) gives it a dict; a reader with a recorded address of an inline value must then read anew.
+// ---- instance attributes
+// An instance keeps its attributes inline (values only, with keys shared by the type), in a dict, or nowhere. vars(x)
+// gives it a dict; a reader with a recorded address of an inline value must then read anew.
 
 inline bool has_managed_dict(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0; }
 /// The address of the pointer to the instance dict (managed or at tp_dictoffset); null if the type has none. The

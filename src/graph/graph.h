@@ -146,7 +146,7 @@ class Graph {
   void remove_dead();
   /// Drops pairs of adjacent torch._C._set_grad_enabled calls where the second undoes the first.
   void remove_redundant_grad_modes(bool grad_at_start);
-  /// One line for each node: "add = operator.add(l_x_, 1) # f32[2]". Golden tests show this text.
+  /// One line for each node: "add = operator.add(l_x_, 1)  # f32[2]". Golden tests show this text.
   std::string print() const;
   /// Throws InternalError if a node uses a later node, a count is wrong, or an argument is not allowed in a graph.
   void verify() const;

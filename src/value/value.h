@@ -78,9 +78,9 @@ struct Tensor : ValueOf<Tensor> {
   bool differentiable = false;           // a view to autograd too, unlike what detach() gives
   std::vector<Tensor*> views;            // differentiable ones of it
   Tensor* plain = nullptr;               // as_subclass() made this from it; both have one node
-  graph::Node* classed = nullptr;        // with `plain`: the node of the subclass's result, or null
-  Tensor* inner = nullptr;               // inside a transform: the wrapped tensor, once requested
-  Attributes attributes;                 // Python attributes set on it
+  graph::Node* classed = nullptr;  // with `plain`: the node that returns it in its class; null: replay sets the class
+  Tensor* inner = nullptr;         // inside a transform: the wrapped tensor, once requested
+  Attributes attributes;           // Python attributes set on it
   // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).
   enum Late : uint8_t { Free, Fixed, Closed } late = Free;
   bool leaf_view = false;     // existing: requires a gradient because its base does, yet is a leaf

@@ -1,8 +1,8 @@
-"""Programs with NumPy's arrays: captures and graphs beside PyTorch's front end, calls under native beside NumPy.
+"""Programs with NumPy arrays: captures and graphs compared with PyTorch's front end, native calls with NumPy.
 
     python bench/arrays.py
 
-Times of the processor, one thread, gradients off; the least of several rounds, both sides in turns.
+CPU times of one thread, without gradients: the least of several rounds, both sides in turns.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""First calls and steady state behind PyTorch's backends, gramme beside torch.compile, in one process and in turns.
+"""First calls and steady state with PyTorch's backends: gramme and torch.compile, in one process and in turns.
 
     backends.py --backend inductor|aot_eager [--names a,b] [--rounds 3] [--train]
 

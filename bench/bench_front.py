@@ -1,4 +1,4 @@
-"""The figures gramme promises beside PyTorch's own front end; an error where one is missed. See compare.py."""
+"""Checks the ratios to PyTorch's front end that gramme promises; a missed one is an error. See compare.py."""
 
 import math
 import sys

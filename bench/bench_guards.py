@@ -1,4 +1,4 @@
-"""Nanoseconds per check of guard plans, measured in C, least of ten runs: bench/bench_guards.py [case ...]."""
+"""Nanoseconds per check of guard plans, measured in C, the least of ten runs: bench/bench_guards.py [case ...]."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from guards.support import Facts
 
 LIMITS = {"x + 1": 60.0, "100 tensors, fresh tuple": 1000.0}  # ns; more is an error
-COPIES = 16  # different arguments that are given in turn where "fresh" is measured
+COPIES = 16  # different arguments, passed in turn, for "fresh"
 
 
 def plus_one() -> list[Any]:

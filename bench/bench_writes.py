@@ -1,4 +1,4 @@
-"""Programs that write inputs in place: segments, and how many inputs a call copies in case the graph raises.
+"""Programs that write inputs in place: counts segments, and inputs that a call copies in case the graph raises.
 
 bench/bench_writes.py [case ...]: an error if a program takes more than the table says.
 """

@@ -1,4 +1,4 @@
-"""What a break costs: by depth, in a model beside PyTorch's own front end, and at capture.
+"""Costs of a graph break: by depth, in a model compared with PyTorch's front end, and at capture.
 
 python bench/breaks.py            # all tables
 python bench/breaks.py depth model capture small
@@ -152,7 +152,7 @@ def at_capture() -> None:
 
 
 def of_small_segments() -> None:
-    """Is a segment of few cheap operations worth a graph? The other ways to go from one break to the next."""
+    """Compares a graph of few cheap operations with other ways to get from one break to the next."""
     print("from one break to the next, by the operations between them: microseconds")
     print(f"  {'operations':12}{'native':>9}{'eager':>9}{'CPython':>9}{'stepped':>9}")
     x, count = torch.ones(2), 50

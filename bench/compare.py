@@ -1,4 +1,4 @@
-"""gramme beside PyTorch's own front end, in one process and in turns.
+"""Compares gramme with PyTorch's front end, in one process and in turns.
 
     compare.py capture   cold capture in a warm process: until the backend has the graph, and the whole first call
     compare.py hit       a call answered by the compiled function, less the same call of a plain function

@@ -1,4 +1,4 @@
-"""What effects cost: how capture grows with their number, and replay beside CPython's own run of the same stores.
+"""Costs of effects: growth of capture with their number, and replay compared with CPython's run of the same stores.
 
     effects.py [--rounds 5] [--names lists,globals]
 
@@ -186,7 +186,7 @@ def box() -> Box:
 
 
 def world(name: str, n: int) -> dict[str, Any]:
-    """What the program of that name writes to."""
+    """The objects that the program of this name writes."""
     source = PROGRAMS[name].__code__.co_consts
     makers: dict[str, Callable[[], Any]] = {
         "row": list,
@@ -261,7 +261,7 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"{os.cpu_count()} cores, 1 thread, torch {torch.__version__}, Python {platform.python_version()}")
-    capture("lists", SIZES[0], 1)  # what the first capture of a process sets up
+    capture("lists", SIZES[0], 1)  # the set-up of a process's first capture
     titles = ("guards", "replay", "plain", "ratio", "whole")
     print(f"{'':20}" + "".join(f"{n:>8,}" for n in SIZES) + "   last/first" + "".join(f"{t:>8}" for t in titles))
     missed = []

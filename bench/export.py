@@ -1,4 +1,4 @@
-"""gramme.export beside torch.export.export(strict=True): seconds of the front end, and of the whole export.
+"""gramme.export and torch.export.export(strict=True): seconds of the front end, and of the whole export.
 
     .venv/bin/python bench/export.py [--runs 3] [NAME ...]
 

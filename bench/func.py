@@ -1,4 +1,4 @@
-"""torch.func in graphs: calls under the native executor beside eager's, and captures beside PyTorch's front end.
+"""torch.func in graphs: native calls compared with eager ones, captures with PyTorch's front end's.
 
     python bench/func.py [--torch]
 

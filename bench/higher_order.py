@@ -41,7 +41,7 @@ def with_cond(x: torch.Tensor) -> torch.Tensor:
 
 
 def branch_alone(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same operations but for the choice."""
+    """The same operations without the choice."""
     return yes(x), x.sum() > 0
 
 

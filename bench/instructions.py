@@ -28,7 +28,7 @@ BASELINE = Path(__file__).with_name("instructions.json")
 LIMIT = 1.03
 HITS = 100
 
-# What callgrind is asked for from within: counting on and off, counters to zero, counters to a file.
+# Requests to callgrind from inside the process: switch counting, set counters to zero, write them to a file.
 SWITCH = """
 #include <valgrind/callgrind.h>
 void on(void) { CALLGRIND_ZERO_STATS; CALLGRIND_TOGGLE_COLLECT; }
@@ -104,7 +104,7 @@ def measure(library: str, only: str | None) -> None:
                 continue
             for _ in range(3):
                 gramme.compile(function, backend=backend)(*arguments)
-                gramme.reset()  # or the next one would take what this one has captured
+                gramme.reset()  # or the next one would use this one's captures
             compiled = gramme.compile(function, backend=backend)
             gc.collect()
             gc.disable()
@@ -161,7 +161,7 @@ def processor() -> str:
 
 
 def place() -> dict[str, str]:
-    """What the figures depend on."""
+    """The environment that the figures depend on."""
     import torch
 
     compiler = subprocess.run(["cc", "-dumpfullversion"], capture_output=True, text=True, check=False)

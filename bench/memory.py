@@ -1,4 +1,4 @@
-"""Peak memory while a model is captured, beside PyTorch's own front end, and what many captures leave behind.
+"""Peak memory of a capture compared with PyTorch's front end, and memory that many captures leave behind.
 
     memory.py [--names bert,gpt2] [--captures 500]
 
@@ -42,7 +42,7 @@ def capture(front: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> 
 def peak(front: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> int:
     capture(front, function, args)
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark
     before = status("VmRSS")
     capture(front, function, args)
     return status("VmHWM") - before
@@ -51,7 +51,7 @@ def peak(front: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> int
 def left(front: Any, function: Callable[..., Any], args: tuple[Any, ...], captures: int) -> tuple[int, int]:
     def settled() -> tuple[int, int]:
         front.reset()
-        graph_module._loader.eval_cache.clear()  # torch.fx keeps the source of each graph, here and there
+        graph_module._loader.eval_cache.clear()  # torch.fx keeps the source of each graph
         linecache.clearcache()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""backend="native" beside eager and PyTorch's backends, in one process and in turns: ratios to eager's time.
+"""backend="native" and PyTorch's backends, in one process and in turns: ratios to eager's time.
 
     native.py               one call without gradients, guards included
     native.py --single      the same, one call of each front in turn: the others have had the caches meanwhile

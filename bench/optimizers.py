@@ -1,4 +1,4 @@
-"""Optimizers: what a capture of a step takes beside PyTorch's own front end, and a native step beside eager's.
+"""Optimizers: captures of a step compared with PyTorch's front end's, and native steps with eager ones.
 
 python bench/optimizers.py            # both tables
 python bench/optimizers.py capture native

@@ -1,4 +1,4 @@
-"""First step of an embedding and equal blocks: compiled whole, block by block, and so with PyTorch's front end.
+"""First step of an embedding and equal blocks, compiled whole or block by block, with both front ends.
 
     python bench/regional.py [layers]
 

@@ -1,4 +1,4 @@
-"""What sizes that vary cost: a capture for all sizes beside one for one size, and hits whose sizes change.
+"""Costs of varying sizes: a capture for all sizes compared with one for one size, and hits with changing sizes.
 
     python bench/sizes.py
 

@@ -1,18 +1,18 @@
-"""Refuses includes against the arrows between the rooms of src/, and what only some rooms may know.
+"""Refuses includes that are not allowed between the rooms of src/, and knowledge that belongs to certain rooms.
 
     python tools/check_includes.py src
 
 Checks each file under src/<room>/ for
 - `#include "room/..."` of a room it may not use,
 - headers of torch outside the rooms that wrap it, which are compiled once for all torches,
-- headers that include pybind11, whose functions each file would compile anew, ten seconds: aten/python.h stands for
-  most of them; a line that must is marked, on it or above it, with `// sees pybind11: reason`,
+- headers that include pybind11, which costs each file ten seconds: aten/python.h replaces most of them; a line that
+  needs one is marked, on it or above it, with `// sees pybind11: reason`,
 - knowledge of CPython's internals outside cpython, of its version outside cpython/features.h, and of a frame's slots
   outside cpython/image.h,
-- where a type keeps its dict, which differs between versions of CPython: type_dict() of src/base/type_dict.h tells,
-- imports that the frame that runs decides: import_module() of src/base/imported.h goes by no frame's `__import__`,
-- reference counts by hand outside base and cpython; a line that must is marked, on it or above it, with
-  `// counts by hand: reason`, and only listed.
+- access to a type's dict, whose place differs between versions of CPython: type_dict() of src/base/type_dict.h has it,
+- imports through the running frame's `__import__`: use import_module() of src/base/imported.h,
+- manual reference counts outside base and cpython; a line that needs one is marked, on it or above it, with
+  `// counts by hand: reason`, and is only listed.
 """
 
 import re

@@ -5,10 +5,10 @@
 In C++, of string literals:
 - a path of torch's modules with a part that begins with '_', or of its files: "torch._C", "torch/optim/adam.py",
 - a name that begins with '_', unless it is one of KNOWN: Python's own and gramme's.
-A line that must is marked, on it or above it, with `// no name of torch: reason`.
+A line that needs one is marked, on it or above it, with `// no name of torch: reason`.
 
-In Python: imports from such modules, torch._C.… and its like, and texts that are the name of such a module. What has to
-be asked of an object of torch's (tensor._base) is not found.
+In Python: imports from such modules, torch._C.… and the like, and strings that are the name of such a module. Private
+attributes of torch's objects (tensor._base) are not found.
 """
 
 import ast

@@ -2,12 +2,12 @@
 
     python tools/check_statics.py src
 
-C++ guards the initialisation of a function-local static. If the initialiser lets the GIL go (any Python may: an import,
-an attribute, a call), another thread that has the GIL waits for the guard, and both wait for ever. What Python has to
-make is fetched by `once` (src/base/once.h), which holds nothing meanwhile.
+C++ guards the initialisation of a function-local static. If the initialiser releases the GIL (any Python may: an
+import, an attribute, a call), another thread with the GIL waits for the guard, and both wait forever. Objects that
+Python makes are fetched by `once` (src/base/once.h), which holds no lock meanwhile.
 
-- A function-local static is constexpr, constinit, not initialised, or initialised by what PURE names and literals. What
-  is none of these and runs no Python all the same is marked, on its first line or above, `// no Python: reason`.
+- A function-local static is constexpr, constinit, not initialised, or initialised from functions in PURE and literals.
+  Another one that runs no Python is marked, on its first line or above, `// no Python: reason`.
 - A variable of a namespace, made while the module is loaded, names nothing of RUNS_PYTHON.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-# Functions that neither run Python nor let the GIL go; text and numbers are not known to the garbage collector.
+# Functions that neither run Python nor release the GIL; text and numbers are not tracked by the garbage collector.
 PURE = {
     "intern",
     "PyUnicode_InternFromString",

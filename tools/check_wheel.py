@@ -1,4 +1,4 @@
-"""What an installed gramme must do, in less than a minute: run by tools/wheels.py with each torch of a wheel.
+"""Checks an installed gramme in less than a minute; tools/wheels.py runs it with each torch of a wheel.
 
 python check_wheel.py 2.15    in a folder without a checkout
 """

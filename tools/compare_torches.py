@@ -1,4 +1,4 @@
-"""Prints what changed, between two versions of torch, of what gramme names.
+"""Prints changes between two versions of torch in the names that gramme uses.
 
     python tools/compare_torches.py OLD NEW
 

@@ -1,4 +1,4 @@
-"""What the tools that generate a table from the installed torch have in common."""
+"""Helpers of the tools that generate a table from the installed torch."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ def table(name: str) -> Path:
 
 
 def before(path: Path) -> Path | None:
-    """The same table of the newest version before, which holds where a version has none."""
+    """The table of the newest earlier version, which is valid for a version without one."""
     pattern = "*/" + path.name
     minor = int(path.parent.name.split("_")[1])
     older = [other for other in path.parents[1].glob(pattern) if int(other.parent.name.split("_")[1]) < minor]
@@ -23,12 +23,12 @@ def before(path: Path) -> Path | None:
 
 
 def in_force(path: Path) -> Path:
-    """The table that holds for the installed torch: its own, or that of the newest version before."""
+    """The table for the installed torch: its own, or that of the newest earlier version."""
     return path if path.exists() else before(path) or path
 
 
 def same(path: Path | None, text: str) -> bool:
-    """But for the first line, which names the version."""
+    """Whether tables are equal except the first line, which names the version."""
     return path is not None and path.exists() and path.read_text().splitlines()[1:] == text.splitlines()[1:]
 
 

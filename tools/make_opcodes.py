@@ -1,4 +1,4 @@
-"""Writes what the instructions of the CPython that runs it are: src/cpython/opcodes/3xx.def.
+"""Writes the table of the running CPython's instructions: src/cpython/opcodes/3xx.def.
 
     python3.14 tools/make_opcodes.py            writes it
     python3.14 tools/make_opcodes.py --print    prints it
@@ -49,7 +49,7 @@ class Part(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Where argument & mask is the value, the instruction is these."""
+    """If argument & mask equals the value, the instruction means these parts."""
 
     parts: tuple[Part, ...]
     mask: int = 0

@@ -1,4 +1,4 @@
-"""Writes python/gramme/_torch/*/rules.txt: what happens to a call of each torch function, one rule per line.
+"""Writes python/gramme/_torch/*/rules.txt: how a call of each torch function is captured, one rule per line.
 
 The rules are those of torch._dynamo.trace_rules of the installed torch, which takes a second to import and is therefore
 read here, once per torch version, and not at capture. Where gramme differs, the lists below say so.
@@ -164,7 +164,7 @@ ALONE = """
 # runtime of sharded modules frees and fills the storages of parameters, each time others.
 OUTSIDE = {"torch.distributed.fsdp"}
 
-# Calls that ask for a break.
+# Functions that request a break.
 BREAKS = """
     torch._dynamo:graph_break
     torch._dynamo:skip_frame

@@ -1,4 +1,4 @@
-"""What was run of each CPython with each torch: runs what is there, and writes the table of docs/matrix.md.
+"""Runs tests with each available pair of CPython and torch, and writes the table of docs/matrix.md.
 
     python tools/matrix.py                  each environment that is there: 2,000 quick tests, evenly spread
     python tools/matrix.py 3.11-2.15 all    one of them, all quick tests; `3.11-2.13 full`: the slow ones, too

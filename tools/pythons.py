@@ -40,11 +40,11 @@ exec "$libraries/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$path" "$roo
 
 
 class SkippedError(Exception):
-    """Why a version cannot be had, or run."""
+    """A version cannot be set up or run."""
 
 
 def tell(lines: list[str]) -> None:
-    """Prints them, and leaves them for the last lines of `make test`, which other output follows."""
+    """Prints the lines, and keeps them for the end of `make test`, since other output follows."""
     print("\n".join(lines))
     if told := os.environ.get("GRAMME_TOLD"):
         with Path(told).open("a") as file:
@@ -55,12 +55,12 @@ class LateError(SkippedError):
     """It took longer than it may."""
 
 
-_ends = float("inf")  # when whatever runs now is late
+_ends = float("inf")  # time at which the running command is late
 
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """All commands that run meanwhile together take no longer."""
+    """Limits the total time of the commands that run in the scope."""
     global _ends
     before, _ends = _ends, min(_ends, time.monotonic() + seconds)
     try:
@@ -70,7 +70,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def run(*command: str | Path, what: str, env: dict[str, str] | None = None, limit: float = float("inf")) -> str:
-    """What it prints. A command that is late ends with all that it has started."""
+    """Runs a command and returns its output. A late command is ended with all its children."""
     parts, ends = [str(part) for part in command], min(_ends, time.monotonic() + limit)
     began, pipe = time.monotonic(), subprocess.PIPE
     with subprocess.Popen(parts, text=True, stdout=pipe, stderr=pipe, env=env, process_group=0) as process:

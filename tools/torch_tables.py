@@ -1,4 +1,4 @@
-"""Reads what gramme names of torch: the tables of src/torch and the table of its Python."""
+"""Reads the private names of torch that gramme uses: the tables of src/torch and of gramme/_torch."""
 
 import re
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""What a call of `torch.autograd.Function.apply` is in graphs that run as they are.
+"""Calls of `torch.autograd.Function.apply` in graphs that run as they are.
 
-The operations of `forward` stand in the graph before it. The rest is PyTorch's own `apply`, of a class whose `forward`
-gives what was computed and whose node is that of the user's class: so edges, views, saved tensors with their checks
-and hooks are eager's, and `backward` is the user's function, called when gradients are computed.
+The operations of `forward` precede the call in the graph. The call is PyTorch's own `apply` of a class whose `forward`
+returns the computed tensors and whose node is that of the user's class. So edges, views, saved tensors with their
+checks and hooks are eager's, and `backward` is the user's function, called when gradients are computed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["make_apply", "make_link"]
 
-# Fields of contexts that hold tensors. PyTorch asks which of them are results.
+# Fields of contexts that hold tensors. PyTorch checks which of those are results.
 _RESULTS_IN = ("to_save", "saved_for_forward", "non_differentiable")
 # What PyTorch asks of the class that `apply` is called on.
 _ASKED = ("_backward_cls", "boxed_grads_call", "clear_saved_tensors_on_access")
@@ -30,7 +30,7 @@ _apply = FunctionBase.__dict__["apply"]
 
 
 class _Pending(threading.local):
-    """What `apply` is to give, from its call to that of `forward`."""
+    """The results for `apply`, kept from its call to that of `forward`."""
 
     outputs: tuple[Any, ...] = ()
     describe: Callable[[Any], None] | None = None
@@ -52,7 +52,7 @@ def _outputs() -> tuple[Any, ...]:
 
 
 class _LinkMeta(FunctionMeta):
-    """Of classes that use the node of another one."""
+    """The metaclass of classes that use another class's node."""
 
     def __init__(self, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         type.__init__(self, name, bases, attrs)
@@ -66,7 +66,7 @@ class _Link(Function, metaclass=_LinkMeta):
 
 
 class _LinkWithSetup(Function, metaclass=_LinkMeta):
-    """PyTorch treats saved outputs that are inputs otherwise if `setup_context` saves them."""
+    """A link with `setup_context`: PyTorch then treats saved outputs that are inputs differently."""
 
     @staticmethod
     def forward(*args: Any) -> Any:
@@ -83,9 +83,9 @@ class _Contexts(threading.local):
     last: weakref.ref[Any] | None = None
 
 
-@functools.lru_cache(256)  # what is known of a call of it is kept by the function
+@functools.lru_cache(256)  # captures memoize a call by its function
 def make_apply(function: type[Function]) -> Callable[..., Any]:
-    """`function.apply` as a function of its own: under transforms of torch.func it takes the function's rules."""
+    """`function.apply` as a function: under transforms of torch.func it applies the function's rules."""
 
     def apply(*args: Any) -> Any:
         return function.apply(*args)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""What compile's arguments backend, mode and options stand for."""
+"""Turns compile's arguments backend, mode and options into a backend."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def resolve(
     dynamic: bool | None = None,
     name: str | None = None,
 ) -> Compiler:
-    """The backend that graphs are handed to, as torch.compile finds it.
+    """The backend for graphs, chosen as torch.compile does.
 
     torch._dynamo and Inductor are imported when a graph is first compiled by them, or when there is a mode, an option
     or a name of their registry to check.
@@ -94,14 +94,14 @@ def resolve(
 
 
 def _default() -> str | Compiler:
-    """torch.compiler.set_default_backend's choice; nobody made one unless the registry was imported."""
+    """torch.compiler.set_default_backend's choice; there is none unless the registry was imported."""
     registry = names.loaded(names.REGISTRY)
     chosen: str | Compiler = registry.get_default_backend() if registry else "inductor"
     return chosen
 
 
 def _bisected(backend: str | Compiler) -> str | Compiler:
-    """PyTorch's compiler bisector may ask for another backend."""
+    """The backend that PyTorch's compiler bisector asks for, if it does."""
     bisector = names.loaded(names.COMPILER_BISECTOR)
     forced: str | None = bisector.CompilerBisector.get_backend() if bisector else None
     return forced or backend
@@ -133,7 +133,7 @@ def _native(mode: str | None, options: dict[str, Any]) -> Compiler:
 
 
 def _without_options(backend: Compiler, mode: str | None, options: dict[str, Any]) -> Compiler:
-    """Modes and options mean nothing to it, but must exist."""
+    """Checks mode and options for a backend that ignores them: they must exist."""
     if mode or options:
         _inductor(mode, dict(options), None, None)
         _log.warning("%s backend ignoring mode %r and options %r", backend.__name__, mode, options)

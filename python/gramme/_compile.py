@@ -1,4 +1,4 @@
-"""gramme.compile and what belongs to it."""
+"""gramme.compile, with statistics, reset, disable and graph_break."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_RECOMPILES = 2**31 - 1  # what C++ takes; sys.maxsize means no limit
 
 
 def _recompile_limit(given: int | None) -> int | None:
-    """None: what torch._dynamo.config says at each capture."""
+    """The checked limit; None means torch._dynamo.config's at each capture."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int):
@@ -36,7 +36,7 @@ def _recompile_limit(given: int | None) -> int | None:
 
 
 def _flag(name: str, given: Any) -> bool:
-    """None counts as false, as for torch.compile."""
+    """A checked bool; None counts as false, as for torch.compile."""
     if given is None or (isinstance(given, int) and given in (0, 1)):
         return bool(given)
     raise TypeError(f"{name}: expected a bool, got {given!r}")
@@ -61,7 +61,7 @@ def _plain_wrapper(function: Callable[..., Any]) -> types.FunctionType:
 
 
 def _compiled_class(cls: type, options: Options) -> type:
-    """The class, its instances' calls compiled."""
+    """The class, with the calls of its instances compiled."""
     name = "_call_impl" if issubclass(cls, torch.nn.Module) else "__call__"
     setattr(cls, name, options.entry(getattr(cls, name)))
     return cls
@@ -172,7 +172,7 @@ def compile(
 
 
 def compile_with(options: tuple[str, ...], model: types.FunctionType, *values: Any) -> Any:
-    """A function compiled in the middle of a captured one, which made it by a call of compile; called from C++."""
+    """A function that captured code compiled by calling compile; called from C++."""
     return compile(model, **dict(zip(options, values, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""What AOTAutograd and Inductor find around a captured graph and on it.
+"""The context that AOTAutograd and Inductor expect around a captured graph and on its module.
 
 The graph comes with the real inputs. PyTorch's backends look for a TracingContext (fake mode, ShapeEnv, how each input
 may vary), for attributes on the graph module and its placeholders, and for a compile id; without them every dimension
@@ -46,12 +46,12 @@ Describe = Callable[[torch.Tensor, Source], "StatefulSymbolicContext"]
 
 
 def compile_id_of(numbers: Id) -> CompileId:
-    """What logs, compilers and profilers call a capture."""
+    """The id of a capture in logs, compilers and profilers."""
     return CompileId(frame_id=numbers[0], frame_compile_id=numbers[1])
 
 
 def context_of(captured: _C.Captured) -> CompileContext:
-    """Who compiles or logs in its scope does it for the graph."""
+    """In its scope, compiling and logging refer to the graph."""
     frame, number = captured.compile_id
     context = CompileContext(CompileId(frame_id=frame, frame_compile_id=number))
     if captured.attempt:
@@ -60,13 +60,13 @@ def context_of(captured: _C.Captured) -> CompileContext:
 
 
 def name_of(compile_id: CompileId | None) -> str:
-    """What a graph is called."""
+    """The name of a graph."""
     return f"__compiled_fn_{compile_id}"
 
 
 @contextlib.contextmanager
 def handing_over(context: Context) -> Iterator[None]:
-    """While a backend compiles."""
+    """The scope in which a backend compiles."""
     with tracing(context), compile_context(context.compiles):
         try:
             yield
@@ -75,7 +75,7 @@ def handing_over(context: Context) -> Iterator[None]:
 
 
 class Context(TracingContext):
-    """A tracing context that is filled when somebody looks into it: compilers that do not pay next to nothing.
+    """A tracing context that is filled at its first use, so that it costs other compilers almost nothing.
 
     So are the nodes' `meta`, by `put_off`, at any time.
     """
@@ -102,7 +102,7 @@ class Context(TracingContext):
         self.symbols: Symbols | None = None
 
     def put_off(self) -> None:
-        """The nodes' `meta` is filled when somebody looks."""
+        """Fills the nodes' `meta` at the first look."""
         assert self._filling is not None
         module = self._filling.graph_module
         put_off_module(module, self.fill)
@@ -157,7 +157,7 @@ class Context(TracingContext):
         _mark_as_captured(graph_module, _reason(*known.reason), self.sources, self.compiles.compile_id)
 
     def _bind_unbacked(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:
-        """What nodes give and bring, where sizes or numbers come out of data; as PyTorch's passes find it."""
+        """Sets nodes' example values and new symbols for PyTorch's passes, where sizes or numbers come from data."""
         from ._unbacked import propagate
 
         assert self._fake_mode is not None
@@ -168,7 +168,7 @@ class Context(TracingContext):
         propagate(graph_module, self._fake_mode.shape_env, values, contexts, self.sources, forget_items)
 
     def _describe(self, index: int, tensor: torch.Tensor, source: Source) -> None:
-        """How the input may vary."""
+        """Describes how an input may vary."""
         varies = self.symbols is not None and self.symbols.vary(index)
         describe: Describe = partial(self.symbols.context, index) if self.symbols and varies else _all_static
         self._tensor_to_context[tensor] = describe(tensor, source)
@@ -192,11 +192,11 @@ class Context(TracingContext):
 
     @property
     def read_by_aot(self) -> bool:
-        """AOTAutograd has compiled something under this context."""
+        """True if AOTAutograd has compiled something under this context."""
         return self._params_flat is not None
 
     def check_guards(self) -> None:
-        """Of shapes that do not vary a backend must not have assumed more than them."""
+        """Checks that a backend assumed nothing beyond the fixed shapes."""
         shapes = self._fake_mode.shape_env if self._fake_mode and self.symbols is None else None
         assumed = [
             *(shapes.guards if shapes else ()),
@@ -206,9 +206,9 @@ class Context(TracingContext):
             raise NotImplementedError(f"the backend assumed what gramme does not guard: {assumed[0]}")
 
     def _is_unknown(self, guard: GuardEnvExpr) -> bool:
-        """What AOTAutograd says of memory where sizes vary is true: a written input overlaps no other one.
+        """Whether gramme does not guard it. With varying sizes, AOTAutograd's guards on overlapping memory are guarded.
 
-        Others that do overlap are compared as they are, so the next graph is for their sizes.
+        Written inputs overlap no other; for others that overlap, the next graph is specialised on their sizes.
         """
         if self.symbols is None or not isinstance(guard, StorageOverlap):
             return True
@@ -259,7 +259,7 @@ def _fake_mode() -> FakeTensorMode:
 
 
 def forget_items(mode: FakeTensorMode) -> None:
-    """An item() of an input is data in the captured graph; the mode would take it for a number that guards know."""
+    """Forgets an input's memoized item(), data in the captured graph: the mode would take it for a guarded number."""
     from ._torch.names import FakeTensor
 
     converter = mode.fake_tensor_converter
@@ -275,7 +275,7 @@ def forget_items(mode: FakeTensorMode) -> None:
 
 
 def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
-    """No dimension of the tensor varies, nor of the tensor it is a view of, nor of those that it wraps."""
+    """The context in which nothing varies: neither the tensor, nor the base it views, nor tensors that it wraps."""
     from ._torch.names import AttrSource, DimDynamic, StatefulSymbolicContext, SubclassSymbolicContext
 
     count = tensor.dim()
@@ -300,7 +300,7 @@ def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext
 def _fakes_of_gradient(
     mode: FakeTensorMode, tensor: torch.Tensor, source: Source, describe: Describe
 ) -> Iterator[torch.Tensor]:
-    """The gradient of a leaf as `mode` will know it, while somebody holds it.
+    """Makes the fake of a leaf's gradient under `mode`, to be held while it is needed.
 
     Where only one of the two is a view, PyTorch's own fake of the gradient has dimensions that vary.
     """
@@ -314,24 +314,24 @@ def _fakes_of_gradient(
 
 
 def _static_mark(stays: bool, source: Source | None) -> dict[str, str]:
-    """Parameters, and tensors that hang off modules, stay where they are in memory from call to call."""
+    """The mark of inputs whose memory stays in place between calls: parameters and tensors of modules."""
     of_module = source is not None and source.guard_source.is_unspecialized_nn_module()
     return {"_dynamo_static_input_type": "unguarded"} if stays or of_module else {}
 
 
 class _Known(NamedTuple):
-    """What is written of the nodes: all of it may be asked once the backend has returned."""
+    """Facts for the nodes' `meta`, which may be asked for after the backend has returned."""
 
     sources: tuple[list[Row], list[int]]
     examples: _C.Examples
     reason: tuple[str | None, str, int, str]
     tensors: list[bool]  # by input: whether it is one
-    stay: list[bool]  # by input: whether it is said to stay where it is in memory
+    stay: list[bool]  # by input: whether its memory stays in place
 
 
 @dataclasses.dataclass(slots=True)
 class _Filling:
-    """What a context is filled with; without the inputs once it is closed."""
+    """The sources for filling a context; without the inputs once it is closed."""
 
     graph_module: LazyGraphModule
     inputs: Sequence[Any]
@@ -360,7 +360,7 @@ _KEY = re.compile(r"\['([^']+)'\]")
 
 
 def _original_names(sources: Sequence[Source | None]) -> dict[str, str]:
-    """By PyTorch's flat name: what parameters and buffers are called in the module that the function was given."""
+    """Maps PyTorch's flat names to names of parameters and buffers in the function's module."""
     names = {}
     for source in sources:
         found = _OF_MODULES.fullmatch(source.name) if source is not None else None
@@ -371,7 +371,7 @@ def _original_names(sources: Sequence[Source | None]) -> dict[str, str]:
 
 
 def _named_parts(sources: Sequence[Source | None]) -> Iterator[tuple[str, Source]]:
-    """Parameters and buffers among the inputs: "module.path.weight", where the module has the first name."""
+    """Names of parameters and buffers among the inputs, in the module's own form: "module.path.weight"."""
     for source in sources:
         found = _OF_MODULES.fullmatch(source.name) if source is not None else None
         if source is not None and found:
@@ -381,7 +381,7 @@ def _named_parts(sources: Sequence[Source | None]) -> Iterator[tuple[str, Source
 def _mark_as_captured(
     graph_module: torch.fx.GraphModule, reason: Any, sources: Sequence[Source | None], compile_id: CompileId | None
 ) -> None:
-    """What tells AOTAutograd that sources are known.
+    """Sets the attributes by which AOTAutograd knows that sources are given.
 
     The order in which the attributes come is part of the cache key.
     """
@@ -395,7 +395,7 @@ def _mark_as_captured(
 
 
 def _stack(file: str, line: int, function: str) -> list[traceback.FrameSummary]:
-    """The user's stack, as far as a reason tells it: its innermost frame."""
+    """The user's stack for a reason: its innermost frame."""
     return [traceback.FrameSummary(file, line, function, lookup_line=False)] if file else []
 
 

@@ -1,4 +1,4 @@
-"""Control flow as backends without a tracer of their own run it: by Python's meaning, gradients included.
+"""Control flow for backends that run graphs as they are: with Python's semantics, gradients included.
 
 PyTorch's operators trace their functions again for each gradient.
 """

@@ -1,8 +1,8 @@
-"""Where AOTAutograd's conventions for graphs differ from what a captured graph does when it is run as it is.
+"""Adapts captured graphs to AOTAutograd's conventions.
 
-A graph run as it is changes modes for real and gives a tensor of its own for each output. AOTAutograd wants a graph to
-leave the modes as they were, decides by the grad mode of the moment whether there is a backward, and gives one tensor
-for two outputs that are computed alike.
+A captured graph changes the thread's modes and returns a distinct tensor for each output. AOTAutograd expects a graph
+to leave the modes unchanged, decides by the present grad mode whether there is a backward, and returns one tensor for
+two outputs that are computed alike.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _calls(graph: torch.fx.Graph, target: Callable[..., Any]) -> list[torch.fx.N
 
 
 def is_unfit(graph: torch.fx.Graph) -> bool:
-    """AOTAutograd makes something else of the graph, which is then run as it is.
+    """Whether AOTAutograd would change the graph's meaning; then it runs uncompiled.
 
     It enters or leaves autocast without the other, or it goes through inference mode in a part of it.
     """
@@ -42,7 +42,7 @@ def is_unfit(graph: torch.fx.Graph) -> bool:
 
 
 class Modes:
-    """The modes to compile and run a graph under, which then leaves them as it finds them.
+    """The modes in which to compile and run a graph, which then leaves them unchanged.
 
     Attributes:
         nodes: those of the graph before it was changed; None if it was not.
@@ -59,7 +59,7 @@ class Modes:
             self._move_grad_outside([bool(node.args[0]) for node in changes])
 
     def _peel_inference(self) -> bool:
-        """A graph all under inference mode is one without modes, run under it."""
+        """Turns a graph that is wholly under inference mode into one without modes, to be run in inference mode."""
         graph = self.graph_module.graph
         calls = [node for node in graph.nodes if node.op not in ("placeholder", "output")]
         whole = len(calls) > 2 and calls[0].target is _enter_inference and calls[-1].target is _exit_inference
@@ -74,7 +74,7 @@ class Modes:
         return True
 
     def _move_grad_outside(self, modes: list[bool]) -> None:
-        """AOTAutograd takes the grad mode around the graph for the one in which it is called."""
+        """Moves the grad mode around the graph outside: AOTAutograd compiles for the mode of the call."""
         graph = self.graph_module.graph
         self.outer, self.final = self.initial or any(modes), modes[-1]
         if not self.changes_grad:
@@ -119,7 +119,7 @@ class Modes:
 
 
 def each_its_own(graph: torch.fx.Graph) -> Callable[[Run], Run]:
-    """What makes of the compiled graph one whose outputs are distinct, as the program's are."""
+    """Wraps a compiled graph so that its outputs are distinct, like the program's."""
     if len(graph.output_node().args[0]) < 2:  # type: ignore[arg-type]
         return lambda run: run
 
@@ -150,7 +150,7 @@ _MISSING = object()
 
 
 def watching(run: Run, names: list[_Name], of_inputs: list[int], of_outputs: list[int]) -> Run:
-    """The compiled graph, whose backward raises where what it reads is another thing by then.
+    """Wraps a compiled graph so that its backward raises if what it reads has changed.
 
     It reads what `names` hold, and inputs and outputs in those places: nobody may have written to them.
     """
@@ -188,7 +188,7 @@ def watching(run: Run, names: list[_Name], of_inputs: list[int], of_outputs: lis
 
 
 def _version(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """One that has its memory and its count of writes, not its history; and that count."""
+    """A detached tensor with the same memory and version counter, and the version."""
     alias = tensor.detach()
     return alias, alias._version
 
@@ -198,7 +198,7 @@ def _nodes(values: Any) -> set[Any]:
 
 
 def _held(name: _Name) -> Any:
-    """What is there now: in a cell, a dict, or as an attribute."""
+    """The present content of a cell, a dict's key or an attribute."""
     holder, key = name
     if key is None:
         try:

@@ -23,7 +23,7 @@ from ._torch import names
 __all__ = ["DynamoNames", "follow_reset"]
 
 _MODULE = names.DYNAMO
-# What gramme.compile takes of their keywords, and what they are called there.
+# Their keywords that gramme.compile takes, with its names for them.
 _KEYWORDS = {
     "nopython": "fullgraph",
     "disable": "disable",
@@ -57,7 +57,7 @@ class DynamoNames:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds torch._dynamo where the others do, and tells when it has been imported."""
+    """An import finder that reports when torch._dynamo has been imported."""
 
     def __init__(self) -> None:
         self.listeners: list[Callable[[types.ModuleType], None]] = []
@@ -86,7 +86,7 @@ _finder = _Finder()
 
 
 def _when_imported(tell: Callable[[types.ModuleType], None]) -> None:
-    """Now, or once it is: importing torch._dynamo takes more than a second."""
+    """Calls it now if torch._dynamo is imported, else after its import, which takes more than a second."""
     if _MODULE in sys.modules:
         tell(sys.modules[_MODULE])
         return
@@ -96,7 +96,7 @@ def _when_imported(tell: Callable[[types.ModuleType], None]) -> None:
 
 
 def follow_reset() -> None:
-    """From now on torch._dynamo.reset() drops gramme's captures as well."""
+    """Makes torch._dynamo.reset() drop gramme's captures as well."""
     _when_imported(_put_reset)
 
 
@@ -107,13 +107,13 @@ def _put_reset(module: types.ModuleType) -> None:
 
 
 def _asked_by_torch() -> bool:
-    """Whether the caller's caller is PyTorch: its torch.compile is one, where an operator runs by it."""
+    """Whether the caller's caller is PyTorch, which compiles to run some of its operators."""
     name = str(sys._getframe(2).f_globals.get("__name__", ""))
     return name == "torch" or name.startswith("torch.")
 
 
 class _Optimize:
-    """What optimize(backend) gives: a decorator. As a context manager it is PyTorch's, which is an error by default."""
+    """The result of optimize(backend), a decorator. As a context manager it acts as PyTorch's: an error by default."""
 
     def __init__(self, given: dict[str, Any], theirs: Callable[[], Any]) -> None:
         self._given = given

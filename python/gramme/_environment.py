@@ -1,4 +1,4 @@
-"""Where metadata of one call is inferred for all sizes at once."""
+"""Environments in which the metadata of a call is inferred for all sizes at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Environment", "SharedEnvironment"]
 
 
 class _Atom(Source):
-    """No place to read from: the n-th symbol of an environment."""
+    """A source without a place in the program: the n-th symbol of an environment."""
 
     def __init__(self, number: int) -> None:
         object.__setattr__(self, "number", number)
@@ -28,8 +28,8 @@ class _Atom(Source):
 class Environment:
     """A ShapeEnv with one symbol for each size or number of a call.
 
-    It knows nothing of them but what they are now, and of sizes that they are not negative: so what it learns while
-    the call runs is all that the results depend on.
+    It knows only their present values, and that sizes are not negative. So the guards that it records during the call
+    are exactly what the results depend on.
     """
 
     def __init__(self, scalars: bool = True, shapes: bool = True) -> None:
@@ -38,7 +38,7 @@ class Environment:
         self._entered = contextlib.ExitStack()
 
     def symbol(self, hint: int, is_size: bool) -> tuple[torch.SymInt, str]:
-        """A new symbol, as the operators get it, and its name."""
+        """A new symbol for operators, and its name."""
         return self._add(hint, ValueRanges(1, int_oo) if is_size else ValueRanges(-int_oo, int_oo))
 
     def _add(self, hint: int, known: ValueRanges[Any]) -> tuple[torch.SymInt, str]:
@@ -60,24 +60,24 @@ class Environment:
         self._entered.close()
 
     def guards(self) -> list[Any]:
-        """Conditions, of sympy, that were found true while the environment was entered."""
+        """The sympy conditions that calls relied on while the environment was entered."""
         return [guard.expr for guard in self.env.guards[self._before :]]
 
 
 class SharedEnvironment(Environment):
-    """The ShapeEnv for all calls of one capture whose sizes may come out of data.
+    """The ShapeEnv for all calls of one capture whose sizes may come from data.
 
     Its symbols are the capture's. It learns what the program says of them, and remembers what calls said.
     """
 
     def __init__(self, scalars: bool, shapes: bool) -> None:
-        """What may come out of data: numbers, sizes."""
+        """Says whether numbers and sizes may come from data."""
         super().__init__(bool(scalars), bool(shapes))
         self._known: dict[Any, ValueRanges[Any]] = {}
         self._asserts: dict[Any, int] = {}
 
     def number(self, hint: int | None, lowest: int | None, highest: int | None) -> tuple[torch.SymInt, str]:
-        """A new symbol within the bounds, which comes out of data if there is no hint, and its name."""
+        """A new symbol within the bounds, unbacked without a hint, and its name."""
         known = ValueRanges(-int_oo if lowest is None else lowest, int_oo if highest is None else highest)
         if hint is not None:
             return self._add(hint, known)
@@ -88,7 +88,7 @@ class SharedEnvironment(Environment):
         return made, made.node.expr.name
 
     def bounds(self, name: str) -> tuple[int | None, int | None, torch.SymInt] | None:
-        """Of a whole number that a call took out of data: lowest, highest and the number; None if it is none."""
+        """For an int that a call took from data: lowest, highest and the number; None for other values."""
         symbol = next((s for s in self.env.var_to_range if s.name == name), None)
         if symbol is None or not self.env.is_unbacked_symint(symbol):
             return None
@@ -96,7 +96,7 @@ class SharedEnvironment(Environment):
         return _bound(known.lower), _bound(known.upper), self.env.create_symintnode(symbol, hint=None)  # type: ignore[return-value]
 
     def is_opaque(self, number: torch.SymInt | torch.SymFloat | torch.SymBool) -> bool:
-        """Whether it is a float or a bool that comes out of data."""
+        """Whether it is a float or a bool that comes from data."""
         if isinstance(number, torch.SymInt):
             return False
         return any(s not in self.env.backed_var_to_val for s in number.node._expr.free_symbols)
@@ -110,7 +110,7 @@ class SharedEnvironment(Environment):
         self.env.pending_fresh_unbacked_symbols.clear()
 
     def asserted(self) -> list[Any]:
-        """What the last call took for granted of numbers that come out of data."""
+        """What the last call assumed of numbers from data."""
         found: list[Any] = []
         for symbol, rows in self.env.deferred_runtime_asserts.items():
             found += [row.expr for row in rows[self._asserts.get(symbol, 0) :]]
@@ -125,12 +125,12 @@ class SharedEnvironment(Environment):
         return found
 
     def assume(self, condition: torch.SymBool | bool) -> None:
-        """The program has said so."""
+        """Adds a condition that the program ensures."""
         names.check(condition)  # type: ignore[no-untyped-call]
         for symbol in self._known:
             self._known[symbol] = self.env.var_to_range[symbol]
 
 
 def _bound(number: Any) -> int | None:
-    """None if there is none, or none of 64 bits."""
+    """The bound; None if there is none within 64 bits."""
     return int(number) if number.is_Integer and abs(int(number)) < 2**62 else None

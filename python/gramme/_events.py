@@ -1,4 +1,4 @@
-"""What listeners of captures are called with: recordings and the structured log. C++ calls them (src/api/listeners.h).
+"""The interface of listeners of captures: recordings and the structured log. C++ calls them (src/api/listeners.h).
 
 Each method gets its arguments by keyword and ignores those that it has no use for. Frames that are running are gramme's
 own up to the one that is captured.
@@ -25,19 +25,19 @@ BreakRow = tuple["types.CodeType", str, int, str, str, str]  # what _logging.bre
 
 
 class Listener(Protocol):
-    """Who hears of captures.
+    """A listener of captures.
 
     `compile_id` is what logs, compilers and profilers call the capture, `first` the frame's first variable: the object
     that a method was called on, as a rule.
     """
 
     def recompiling(self, *, code: types.CodeType, line: int, compile_id: Id, reasons: list[Missed], **_: Any) -> None:
-        """A capture follows, although there are segments; `reasons`: what failed of each, the last used first."""
+        """A capture follows though there are segments; `reasons`: the failed guard of each, the last used first."""
 
     def graph(
         self, *, module: torch.fx.GraphModule, captured: _C.Captured, code: types.CodeType, line: int, **_: Any
     ) -> None:
-        """The graph of the capture under way, as its backend is about to get it."""
+        """The graph of the running capture, which its backend is about to get."""
 
     def captured(
         self,
@@ -52,7 +52,7 @@ class Listener(Protocol):
         taken: Id | None,
         **recorded: Any,
     ) -> None:
-        """A capture has ended, or what stands in its place: the graph of another one was handed over to the backend.
+        """A capture has ended, or another capture's graph was handed over to the backend instead.
 
         Args:
             code, line: where it began.
@@ -65,7 +65,7 @@ class Listener(Protocol):
         """
 
     def shared(self, *, code: types.CodeType, line: int, compile_id: Id, row: dict[str, Any], **recorded: Any) -> None:
-        """A segment that another entry of equal code captured is taken in the place of a capture.
+        """A segment of another entry of equal code is used instead of a capture.
 
         Args:
             code, line: where it begins.
@@ -81,4 +81,4 @@ class Listener(Protocol):
         """A capture raises, or its backend did."""
 
     def limit(self, *, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: Told, **_: Any) -> None:
-        """A resume point was captured as often as the recompile limit says; `reason`: what failed of the last used."""
+        """A resume point has reached the recompile limit; `reason`: the failed guard of the segment used last."""

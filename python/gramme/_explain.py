@@ -1,4 +1,4 @@
-"""gramme.explain: what a capture of a function gives."""
+"""gramme.explain: shows the segments, graphs and breaks of one call."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Segment:
 
     @classmethod
     def from_row(cls, row: dict[str, Any], recorded: Recorded | None = None) -> Segment:
-        """Makes a segment of what the extension tells of it; `recorded`: the recording in which it was captured."""
+        """Makes a segment from the extension's row; `recorded`: the recording in which it was captured."""
         begins = recorded.begins(row["recorded"]) if recorded is not None else None
         row = {key: value for key, value in row.items() if key != "recorded"}
         innermost = _summary(row.pop("innermost"))
@@ -119,7 +119,7 @@ class Segment:
 
 @dataclass
 class Break:
-    """A place where graphs end, and what it costs at each run.
+    """A place where graphs end, and its cost at each run.
 
     Attributes:
         reason, hint: why, and what to do about it.
@@ -262,7 +262,7 @@ _EXITS = {"return": "returns", "yield": "yields", "concrete": "breaks", "handove
 
 
 def _rows(segment: Segment) -> list[str]:
-    """One line of the summary, and what varies."""
+    """One line of the summary, and the sizes that vary."""
     begins = segment.begins
     begin = f"{begins.name}:{begins.lineno}" if begins is not None else f"{segment.function}:{segment.start}"
     shown = [frame for frame in segment.returns_into if is_shown(frame.filename)]
@@ -275,7 +275,7 @@ def _rows(segment: Segment) -> list[str]:
 
 
 def _grouped(breaks: list[Break]) -> list[tuple[str, int]]:
-    """The text of each break, and how many are like it, layers of a model perhaps."""
+    """The text of each break, with the number of equal ones, for example in a model's layers."""
     return list(Counter(map(str, breaks)).items())
 
 
@@ -328,7 +328,7 @@ def explain(
 
 
 def _recorded(call: Callable[[], Any]) -> Recorded | None:
-    """Calls it and records that, unless a recording is under way."""
+    """Calls the function in a recording, unless one is running already."""
     from ._report.recorder import Recorder
 
     if Recorder.under_way is not None:

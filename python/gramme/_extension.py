@@ -54,7 +54,7 @@ def modules(folder: Path = FOLDER) -> dict[str, Path]:
 
 
 def choose(torch_version: str | None, found: dict[str, Path]) -> Path:
-    """The module for that torch (None: there is no torch). ImportError says what to install, in one sentence."""
+    """The module for that torch (None: torch is not installed). An ImportError tells in a sentence what to install."""
     if not found:
         raise ImportError(f"gramme is not built for this Python: no extension module in {FOLDER}/*")
     install = f"pip install 'torch=={list(found)[-1]}.*'"
@@ -70,7 +70,7 @@ def choose(torch_version: str | None, found: dict[str, Path]) -> Path:
 
 
 def _torch_version() -> str | None:
-    """None if torch is not there; if it cannot be imported, that error. It loads what the module is linked against."""
+    """Imports torch, whose libraries the module needs; None without torch, its error if the import fails."""
     try:
         import torch
     except ModuleNotFoundError as error:

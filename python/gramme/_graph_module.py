@@ -1,4 +1,4 @@
-"""The class of the graph modules that backends are given, and which of its nodes raised."""
+"""The class of graph modules for backends, and a way to find the node that raised."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LazyGraphModule", "locate", "make"]
 
-# FX names a graph's nodes while it prints them, in the nodes themselves: two threads that print one graph at once get
-# each other's names. One lock for all graphs, since a finalizer that runs meanwhile may call another one.
+# FX stores names in a graph's nodes while it prints them, so two threads that print one graph mix up names. One lock
+# for all graphs, since a finalizer that runs meanwhile may print another graph.
 _generating = threading.RLock()
 
-# What the context of a hand-over writes on the module beside `meta`, where somebody looks (_context.py).
+# Attributes beside `meta` that the context of a hand-over sets on the module at the first look (_context.py).
 _LATE = {"compile_subgraph_reason", "_param_name_to_source", "_source_to_user_stacks"}
 
 
@@ -50,7 +50,7 @@ class LazyGraphModule(_LazyGraphModule):
 
     @property
     def graph(self) -> torch.fx.Graph:
-        """Whoever takes it may look at the nodes' `meta`."""
+        """The graph; taking it counts as a look at the nodes' `meta`."""
         if show := self.__dict__.pop("_show_nodes", None):
             show()
         return self._graph
@@ -60,7 +60,7 @@ class LazyGraphModule(_LazyGraphModule):
         _set_graph(self, graph)
 
     def show_nodes(self, show: Callable[[], None]) -> None:
-        """Calls it before somebody sees a node."""
+        """Registers a function to be called before the first look at a node."""
         self.__dict__["_show_nodes"] = show
 
     def _look(self) -> None:

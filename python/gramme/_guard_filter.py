@@ -1,4 +1,4 @@
-"""torch.compile's option guard_filter_fn: the program says which guards it can do without."""
+"""torch.compile's option guard_filter_fn, by which the program drops guards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ask"]
 Filter = Callable[[Sequence[Any]], Sequence[bool]]
 _told: set[int] = set()
 
-# What PyTorch's front end calls a guard of the kind (guards/guards.def).
+# The names of PyTorch's front end for kinds of guards (guards/guards.def).
 _TYPES = {
     "Type": "TYPE_MATCH",
     "Constant": "EQUALS_MATCH",
@@ -46,7 +46,7 @@ def _type(kind: str, value: Any) -> str:
 def ask(
     function: Filter, rows: tuple[Sequence[Row], Sequence[int]], facts: Sequence[tuple[str, str, Any, bool, str]]
 ) -> list[bool]:
-    """What the function says of each guard: (kind, source, operand, whether it may go, text). Called from C++.
+    """The function's answer for each guard: (kind, source, operand, whether it may be dropped, text). Called from C++.
 
     Raises:
         RuntimeError: another number of answers than of guards.
@@ -87,4 +87,4 @@ def _warn(function: Filter, kept: list[str]) -> None:
 
 
 def _checked_in_cpp(*_: Any) -> None:
-    """What PyTorch's front end makes the guard by."""
+    """Stands for the function by which PyTorch's front end makes a guard."""

@@ -1,4 +1,4 @@
-"""Handing a captured graph to a backend, and what its failing means."""
+"""Hands a captured graph to a backend, and interprets its failures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Backend:
         self.__name__ = name
 
     def __call__(self, graph_module: LazyGraphModule, inputs: list[Any], captured: _C.Captured) -> Any:
-        """The compiled graph; NotImplemented if numbers must not be inputs of it, or not what `captured` is told."""
+        """The compiled graph; NotImplemented if some numbers must be constants, as recorded in `captured`."""
         names, places = captured.names_read_later(), captured.places_read_later()
         run = self._compiled(graph_module, inputs, captured)
         return watching(run, names, *places) if (names or any(places)) and callable(run) else run
@@ -133,7 +133,7 @@ class Backend:
 
 
 class Finalizers:
-    """While a backend works: what interrupts the program where an object dies, and Python only prints it, is kept.
+    """In the scope of a backend's work, keeps interruptions raised in finalizers, which Python would only print.
 
     Called from C++.
     """
@@ -150,16 +150,16 @@ class Finalizers:
             self._before(unraisable)
 
     def close(self) -> BaseException | None:
-        """The exception to raise now."""
+        """Ends the scope; returns the exception to raise, if any."""
         if sys.unraisablehook is self:
             sys.unraisablehook = self._before
         return self._kept
 
 
 def _would_save_written(inputs: list[Any], captured: _C.Captured) -> bool:
-    """AOTAutograd may save an input for backward as it is after the graph has written to it.
+    """Whether AOTAutograd may save a written input's later content for backward.
 
-    It computes from that again what the graph had computed of the input before.
+    Backward would then recompute from it what the graph computed from the content before.
     """
     needed = any(isinstance(v, torch.Tensor) and v.requires_grad for v in inputs)
     return needed and captured.uses_what_it_writes and captured.records_gradients
@@ -178,7 +178,7 @@ def _freezing(compiler: Compiler) -> bool:
 def _freeze_static_inputs(
     graph_module: torch.fx.GraphModule, inputs: Sequence[Any], captured: _C.Captured, context: Context
 ) -> list[int]:
-    """Makes static inputs attributes of the module; the indices of the inputs that are left."""
+    """Makes static inputs attributes of the module; returns the indices of the other inputs."""
     graph, kept = graph_module.graph, []
     for index, (node, value) in enumerate(zip(list(graph.nodes), inputs, strict=False)):
         if not node.meta.get("tensor_dict"):
@@ -211,7 +211,7 @@ def _without_frozen(compiled: Callable[..., Any], kept: list[int]) -> Callable[.
 
 
 def _verify(name: str, reference: torch.fx.GraphModule, compiled: Callable[..., Any], inputs: list[Any]) -> None:
-    """torch._dynamo.config.verify_correctness: the compiled graph gives what the captured one gives."""
+    """torch._dynamo.config.verify_correctness: compares the compiled graph's results with the captured one's."""
     from ._torch.names import clone_inputs, same
 
     numbers = [value.node.hint if isinstance(value, torch.SymInt) else value for value in inputs]
@@ -232,10 +232,10 @@ def _random_state() -> Iterator[None]:
 def failure(
     backend: Any, error: Exception, graph_module: torch.fx.GraphModule, may_run_uncompiled: bool
 ) -> Exception | None:
-    """What to raise for a backend's exception; None to run the program uncompiled. Called from C++.
+    """The exception to raise for a backend's exception; None to run the program uncompiled. Called from C++.
 
-    An IndexError (an operator's dimension out of range) and torch._dynamo's own errors pass as they are. What PyTorch
-    lets a backend say of a graph that it does not take runs the program uncompiled.
+    An IndexError (an operator's dimension out of range) and torch._dynamo's own errors are raised unchanged. PyTorch's
+    exceptions with which a backend declines a graph run the program uncompiled.
     """
     if isinstance(error, NotImplementedError) and error.__traceback__ and _raised_here(error):
         return error
@@ -270,10 +270,10 @@ def _has_allowed(graph_module: torch.fx.GraphModule) -> bool:
 
 
 def not_reproduced(backend: Any, error: BaseException) -> Exception | None:
-    """What to raise for a graph's exception after the program ran uncompiled and did not raise it. Called from C++."""
+    """The exception for a graph's exception that the uncompiled program did not raise. Called from C++."""
     name = _name(backend)
     if str(error).startswith(names.ASSERTION_FAILED) or names.OUT_OF_BOUNDS.fullmatch(str(error)):
-        return None  # what was taken for granted is not so, and the program itself does not mind, or handles it
+        return None  # an assumption failed that the program does not depend on, or whose failure it handles
     message = f"the compiled graph raised {type(error).__name__}, which the program itself does not raise: {error}"
     config = names.loaded(names.DYNAMO_CONFIG)
     if getattr(config, "suppress_errors", False):
@@ -287,7 +287,7 @@ def not_reproduced(backend: Any, error: BaseException) -> Exception | None:
 
 
 def wrong_outputs(backend: Any, wanted: int, given: int) -> Exception:
-    """What to raise for a graph that gives another number of outputs. Called from C++."""
+    """The exception for a graph with a wrong number of outputs. Called from C++."""
     what = f"{given} outputs" if given >= 0 else "no tuple or list"
     return BackendError(_name(backend), f"the compiled graph gave {what}, its graph has {wanted} outputs")
 
@@ -297,7 +297,7 @@ def _name(backend: Any) -> str:
 
 
 def _raised_here(error: Exception) -> bool:
-    """Not by the compiler."""
+    """Whether the exception was raised here, not by the compiler."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
@@ -305,7 +305,7 @@ def _raised_here(error: Exception) -> bool:
 
 
 def _save(graph_module: torch.fx.GraphModule, name: str, error: Exception) -> str:
-    """Writes the graph where the user finds it; the file's path, or why there is none."""
+    """Writes the graph to a file for the user; returns its path, or why there is none."""
     from ._repro import save_graph
 
     try:

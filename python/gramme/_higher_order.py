@@ -1,7 +1,7 @@
-"""What runs in the place of operators that take functions, under backends that run a graph as it is.
+"""Replacements for higher-order operators, for backends that run a graph as it is.
 
-Called for real, such operators differentiate their bodies by compiling them, or take a way that is meant for compilers
-only. These do what the program asked for instead, with eager's gradients, hooks and random numbers.
+Called outside a compiler, such operators compile their bodies to differentiate them, or take a way that is meant for
+compilers only. The replacements do what the program asked for, with eager's gradients, hooks and random numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["as_they_are", "called", "leaf_parts"]
 
 
 def _enters_levels(body: GraphModule) -> bool:
-    """Whether it enters a transform of torch.func."""
+    """Whether the graph enters a transform of torch.func."""
     if "gramme_levels" not in body.meta:
         names = (getattr(node.target, "__name__", "") for node in body.graph.nodes)
         body.meta["gramme_levels"] = any(name.endswith("_increment_nesting") for name in names)
@@ -32,7 +32,7 @@ def _enters_levels(body: GraphModule) -> bool:
 
 
 def _checkpoint(body: GraphModule, *lifted: Any, **options: Any) -> Any:
-    """`torch.utils.checkpoint` of the body; what the program's function took from outside is no argument."""
+    """`torch.utils.checkpoint` of the body; values that the program's function took from outside are no arguments."""
     from torch.utils.checkpoint import checkpoint
 
     places: tuple[int, ...] = body.meta["gramme_given"]
@@ -45,10 +45,10 @@ def _checkpoint(body: GraphModule, *lifted: Any, **options: Any) -> Any:
         return _C.keeping_modes(body.forward, *every)
 
     if _enters_levels(body):
-        options["early_stop"] = False  # nobody would leave them
+        options["early_stop"] = False  # the levels would stay entered
     if "_checkpoint_context_fn" in body.meta:
         options["context_fn"] = body.meta["_checkpoint_context_fn"]
-    plain: Callable[..., Any] = getattr(checkpoint, "__wrapped__", checkpoint)  # without a look for torch._dynamo
+    plain: Callable[..., Any] = getattr(checkpoint, "__wrapped__", checkpoint)  # skips the check for torch._dynamo
     return plain(run, *(lifted[place] for place in places), **options)
 
 
@@ -61,7 +61,7 @@ def _body(body: GraphModule, *lifted: Any, **options: Any) -> Any:
 
 
 def _runs_its_body(operator: Any) -> bool:
-    """Whether the operator is a `BaseHOP` that leaves to it what it does."""
+    """Whether the operator is a `BaseHOP` with the default behaviour: it runs its body."""
     from ._torch.names import BaseHOP
 
     kept = ("_call_Autograd", "_call_CompositeExplicitAutograd")
@@ -69,7 +69,7 @@ def _runs_its_body(operator: Any) -> bool:
 
 
 def called(operator: HigherOrderOperator) -> Callable[..., Any]:
-    """What to call in its place; itself, if that is as good."""
+    """The function to call instead of the operator; the operator itself if it has no replacement."""
     from ._torch.names import invoke_subgraph, tag_activation_checkpoint, wrap
 
     if operator in OWN:
@@ -84,7 +84,7 @@ def called(operator: HigherOrderOperator) -> Callable[..., Any]:
 
 
 def leaf_parts(function: Any, example: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """What the operator of a leaf function is given: what it calls, that for fakes, how its arguments are nested.
+    """The arguments for a leaf function's operator: the function, the one for fakes, the structure of its arguments.
 
     `example` is (args, keywords) with something for each leaf. None where nobody says what the function gives, or
     where it writes.
@@ -104,7 +104,7 @@ def leaf_parts(function: Any, example: tuple[Any, ...]) -> tuple[Any, ...] | Non
 
 
 def as_they_are(module: GraphModule) -> GraphModule:
-    """The module with what `called` says in the place of operators, in its bodies too; itself if it calls none."""
+    """The module with operators replaced by `called`, in bodies too; the module itself if there are none."""
     names = [str(node.target) for node in module.graph.nodes if node.op == "get_attr"]
     attributes = {name: getattr(module, name) for name in names}
     bodies = {name: as_they_are(of) for name, of in attributes.items() if isinstance(of, GraphModule)}

@@ -25,19 +25,19 @@ __all__ = [
 
 
 def pending(gradient: Any) -> Any:
-    """Stands for a hook that is made after the graph; no gradient flows before."""
+    """A placeholder for a hook that is made after the graph; no gradient flows before."""
     raise AssertionError("only the end of a segment puts the program's hook in this place")
 
 
 def fill(handle: RemovableHandle, hook: Callable[..., Any]) -> None:
-    """The hook takes the place that the graph kept for it; nobody has removed it yet."""
+    """Puts the hook in place of the graph's placeholder, which has not been removed yet."""
     hooks = handle.hooks_dict_ref()
     if hooks is not None:
         hooks[handle.id] = hook
 
 
 class _State:
-    """Stands in a captured graph for its backward state, of which each run gets a new one."""
+    """Represents the backward state in a captured graph; each run gets a new one."""
 
 
 state = _State()
@@ -74,7 +74,7 @@ def hooks_of_module(backward_state: Any, name: str) -> BackwardHook:
 
 
 def set_up_inputs(hook: BackwardHook, places: Sequence[int], count: int, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A node: the tensors among the `count` inputs of a module, as its backward hooks see them."""
+    """A node: the tensors among a module's `count` inputs, prepared for its backward hooks."""
     return _in_their_places(hook.setup_input_hook, places, count, tensors)
 
 
@@ -93,7 +93,7 @@ def _in_their_places(
 
 
 def with_backward_state(compiler: Callable[..., Any], graph_module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-    """What the compiler makes of the graph, whose backward state becomes its last input and is given out beside it.
+    """Compiles the graph with its backward state as the last input, and returns the state with it.
 
     PyTorch reserves such an input for hooks; AOTAutograd hands it on to the backward.
     """
@@ -108,7 +108,7 @@ def with_backward_state(compiler: Callable[..., Any], graph_module: torch.fx.Gra
     with graph.inserting_before(first):
         made = graph.placeholder("dynamo_backward_state")
     made.meta["example_value"] = BackwardState()
-    made._dynamo_source = None  # AOTAutograd asks for one of each input
+    made._dynamo_source = None  # AOTAutograd reads it of each input
     output = graph.output_node()
     results = list(output.args[0])  # type: ignore[arg-type]
     at = next((i for i, result in enumerate(results) if result in kept), None)

@@ -1,4 +1,4 @@
-"""gramme.install: gramme behind torch.compile, and back."""
+"""gramme.install and uninstall: put gramme behind torch.compile, and PyTorch's front end back."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Installation:
         self._places: list[_Place] = []
         own = _behind(self._compile) or self._compile
         self._ours = _torch_compile(own, self)
-        if own is not self._compile:  # somebody has wrapped torch.compile: the wrapper stays, and calls gramme
+        if own is not self._compile:  # torch.compile was wrapped: the wrapper stays, and calls gramme
             self._places = _places_of(self._compile, own)
         for place in self._places:
             place.put(self._ours)
         if not self._places:
             torch.compile = self._ours
-        # torch.jit.script passes a function there by, and takes other callables for data.
+        # torch.jit.script skips a function there, but takes other callables for data.
         if "_compiled_call_impl" not in names.ignored_attributes:
             names.ignored_attributes.append("_compiled_call_impl")
         self._our_reset = torch.compiler.reset = _torch_reset(self._reset)
@@ -42,7 +42,7 @@ class Installation:
         self._export: DynamoNames | None = None
 
     def add_export(self) -> None:
-        """Behind torch.export.export(strict=True) and torch._dynamo.export, too."""
+        """Puts gramme behind torch.export.export(strict=True) and torch._dynamo.export too."""
         if self._export is None:
             from ._export._dynamo import dynamo_export
             from ._export._front import stand_everywhere
@@ -51,7 +51,7 @@ class Installation:
             self._export = DynamoNames({"export": dynamo_export})
 
     def callers(self, frame: types.FrameType | None) -> list[str]:
-        """The modules that torch.compile was called from: the next one, behind wrappers that stayed."""
+        """The modules of torch.compile's callers, beyond wrappers that stayed."""
         found: list[str] = []
         for _ in range(4 if self._places else 1):
             if frame is not None:
@@ -91,24 +91,24 @@ class Installation:
 _current: Installation | None = None
 
 
-# What PyTorch compiles to run an operator of its own for real, by Python that only its own front end takes apart.
+# Functions that PyTorch compiles to run an operator eagerly, in Python that only its own front end understands.
 _OPERATORS = (names.HIGHER_ORDER, "torch.nn.attention")
 
 
 def _runs_operator(caller: str) -> bool:
-    """Whether this module's call of torch.compile is the way in which an operator runs eagerly."""
+    """Whether this module calls torch.compile only to run an operator eagerly."""
     return any(caller == name or caller.startswith(name + ".") for name in _OPERATORS)
 
 
 class _Place(NamedTuple):
-    """Where a wrapper of torch.compile has the function that it calls."""
+    """The place in which a wrapper of torch.compile holds the wrapped function."""
 
     put: Callable[[Any], None]
     before: Any
 
 
 def _places_of(wrapper: Any, own: Callable[..., Any]) -> list[_Place]:
-    """The cells and globals of a wrapper, and of those that it wraps, with PyTorch's own torch.compile in them."""
+    """The cells and globals of a wrapper, and of those that it wraps, that hold PyTorch's own torch.compile."""
     found: list[_Place] = []
     for function in _chain(wrapper):
         found += [_Place(functools.partial(setattr, cell, "cell_contents"), own) for cell in _cells(function, own)]
@@ -120,7 +120,7 @@ def _places_of(wrapper: Any, own: Callable[..., Any]) -> list[_Place]:
 
 
 def _behind(function: Any) -> Callable[..., Any] | None:
-    """PyTorch's own torch.compile behind what others have wrapped it in; None if it is not found."""
+    """PyTorch's own torch.compile inside wrappers of others; None if it is not found."""
     for known in _chain(function):
         if known.__code__.co_filename == torch.__file__ and known.__code__.co_name == "compile":
             return known
@@ -128,7 +128,7 @@ def _behind(function: Any) -> Callable[..., Any] | None:
 
 
 def _chain(function: Any, depth: int = 8) -> list[types.FunctionType]:
-    """A wrapper, what it wraps and calls, and so on, as far as Python functions are reached."""
+    """A wrapper, the functions it wraps and calls, and so on, as far as they are Python functions."""
     found: list[types.FunctionType] = []
     todo = [function]
     while todo and len(found) < depth:

@@ -1,4 +1,4 @@
-"""AOTAutograd compiles a backward when it first runs: a compiler of PyTorch's works then, called by the program."""
+"""Watches AOTAutograd's lazy compilation of a backward, which runs a PyTorch compiler inside the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["watch"]
 
 
 def watch() -> None:
-    """What handlers of signals raise while the backward of a graph of gramme's is compiled is not lost in it."""
+    """Keeps exceptions of signal handlers from being lost while the backward of a graph of gramme is compiled."""
     compiler = getattr(names.loaded(names.AOT_RUNTIME), "_AutogradBackwardCompiler", None)
     if compiler is not None and not hasattr(compiler.get_or_compile, "_of_gramme"):
         compiler.get_or_compile = _watched(compiler.get_or_compile)

@@ -1,4 +1,4 @@
-"""What TORCH_LOGS and torch._logging.set_logs show of captures.
+"""The logs of captures for TORCH_LOGS and torch._logging.set_logs.
 
 The loggers are those of PyTorch's front end, so that settings, handlers and filters made for it apply. C++ calls a
 function here only while one of its loggers is on (src/api/report.cpp).
@@ -64,7 +64,7 @@ LOGGERS["dynamic"] = logging.getLogger(names.SYMBOLIC_SHAPES)
 
 
 def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
-    """A captured graph, as its backend is about to get it."""
+    """Logs a captured graph, which its backend is about to get."""
     context = context_of(captured)
     name = name_of(context.compile_id)
     code, table, sizes = LOGGERS["graph_code"], LOGGERS["graph"], LOGGERS["graph_sizes"]
@@ -80,17 +80,17 @@ def graph(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> None:
 
 
 def _calls(graph_module: torch.fx.GraphModule) -> None:
-    """Each call of the graph, and the expression of the program that made it."""
+    """Logs each call of the graph with the program's expression that made it."""
     for node in graph_module.graph.nodes:
         frame = last_frame(node.meta.get("stack_trace")) if node.op.startswith("call_") else None
         if frame is not None:
             place = f"{frame.file}:{frame.line} in {frame.function}"
-            name = node.meta["source_fn_stack"][-1][0]  # as it was made: variables of the program name nodes later
+            name = node.meta["source_fn_stack"][-1][0]  # the name at creation: variables rename nodes later
             LOGGERS["trace_call"].debug("TRACE FX call %s from %s\n%s", name, place, frame.source.rstrip("\n"))
 
 
 def line(code: types.CodeType, number: int, depth: int) -> None:
-    """A line of the program that is captured now. Called from C++."""
+    """Logs a line of the program that is being captured. Called from C++."""
     inlined = f" (inline depth: {depth - 1})" if depth > 1 else ""
     source = linecache.getline(code.co_filename, number).rstrip()
     place = f"{code.co_filename}:{number} in {code.co_name} ({code.co_qualname}){inlined}"
@@ -98,14 +98,14 @@ def line(code: types.CodeType, number: int, depth: int) -> None:
 
 
 def bytecode(code: types.CodeType) -> None:
-    """The instructions that are captured now; there are no others, as there are in PyTorch's front end. From C++."""
+    """Logs the instructions that are captured; unlike PyTorch's front end, gramme makes no others. Called from C++."""
     place = f"{code.co_name} {code.co_filename} line {code.co_firstlineno}"
     LOGGERS["bytecode"].debug("ORIGINAL BYTECODE %s \n%s\n", place, dis.Bytecode(code).dis())
 
 
 @contextmanager
 def examples_on(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> Iterator[None]:
-    """Fake tensors on the nodes, for the time of printing: backends must not see that somebody looked."""
+    """Puts fake tensors on the nodes while they are printed: backends must not see that."""
     given = keep_examples(graph_module, captured)
     try:
         yield
@@ -115,7 +115,7 @@ def examples_on(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> It
 
 
 def keep_examples(graph_module: torch.fx.GraphModule, captured: _C.Captured) -> list[torch.fx.Node]:
-    """Fake tensors on the nodes, of a graph that is kept to be looked at. Called from C++, too."""
+    """Puts fake tensors on the nodes of a kept graph. Called from C++ too."""
     from ._torch.names import FakeTensorMode
 
     env, values = _symbols(captured)
@@ -161,12 +161,12 @@ def _sizes(name: str, graph_module: torch.fx.GraphModule) -> str:
 
 
 def _under(numbers: Id) -> Any:
-    """What is logged in the scope is the capture's: PyTorch's formatter writes its compile id."""
+    """Attributes log entries in the scope to the capture: PyTorch's formatter writes its compile id."""
     return compile_context(CompileContext(compile_id_of(numbers) if numbers[0] >= 0 else None))
 
 
 def guards(numbers: Id, code: types.CodeType, first: object, line: int, conditions: list[str]) -> None:
-    """The conditions under which a segment is used again. `line`: where it starts."""
+    """Logs the guards of a segment. `line`: where it starts."""
     text = textwrap.indent("\n".join(conditions), "- ", lambda _: True)
     with _under(numbers):
         LOGGERS["guards"].debug("GUARDS of %s\n%s", _place(code, first, line), text)
@@ -180,7 +180,7 @@ def sizes(
     rows: list[tuple[str, int | None, int | None]],
     conditions: list[str],
 ) -> None:
-    """What varies of a segment, and what it must satisfy."""
+    """Logs the varying sizes of a segment, and the conditions on them."""
     logger = LOGGERS["dynamic"]
     with _under(numbers):
         for symbol in symbols(rows):
@@ -190,7 +190,7 @@ def sizes(
 
 
 def recompile(numbers: Id, code: types.CodeType, first: object, line: int, reasons: list[str]) -> None:
-    """A capture although there are segments; `reasons`: what failed of each, the last used first."""
+    """Logs a capture despite existing segments; `reasons`: the failed guard of each, the last used first."""
     failures = "\n".join(f"- {i}: {reason}" for i, reason in enumerate(dict.fromkeys(reasons)))
     callers = callers_of(code)[:1]
     called = "".join(f"\n    called from {at.co_filename}:{number}{_source(at, number)}" for at, number in callers)
@@ -203,13 +203,13 @@ def recompile(numbers: Id, code: types.CodeType, first: object, line: int, reaso
 
 
 def graph_break(numbers: Id, row: BreakRow) -> None:
-    """A segment that ends inside its function."""
+    """Logs a segment that ends inside its function."""
     with _under(numbers):
         LOGGERS["graph_breaks"].debug("%s", break_text(*row))
 
 
 def break_text(code: types.CodeType, file: str, line: int, reason: str, hint: str, stack: str) -> str:
-    """What is told of such a segment. `stack`: the frames from the captured one, of `code`, inwards."""
+    """The text about such a segment. `stack`: the frames from the captured one (of `code`) inwards."""
     parts = [f"Graph break in user code at {file}:{line}", f"Graph Break Reason: {reason}"]
     if hint:
         parts.append(f"  Hint: {hint}")

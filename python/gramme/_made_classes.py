@@ -1,4 +1,4 @@
-"""Classes that the standard library makes at each call, made anew where they outlive what was captured."""
+"""Makes classes again that a standard library function makes at each call and that outlive a segment."""
 
 import typing
 from typing import Any

@@ -1,4 +1,4 @@
-"""gramme.meter: how much of a program ran in graphs, and what the rest was."""
+"""gramme.meter: measures how much of a program runs in graphs."""
 
 from __future__ import annotations
 

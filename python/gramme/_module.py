@@ -1,4 +1,4 @@
-"""Compiled modules: what gramme.compile gives for a torch.nn.Module."""
+"""Compiled modules, the results of gramme.compile for a torch.nn.Module."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _is_lazy(module: torch.nn.Module) -> bool:
 
 
 def _compiled_forward(entry: _C.Entry, module: torch.nn.Module) -> types.FunctionType:
-    """A plain function, as PyTorch's is: what others wrap has no `__func__` to be bound to another module."""
+    """A plain function, as in PyTorch: for wrappers of others it has no `__func__` that could be bound again."""
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         return entry(module, *args, **kwargs)
@@ -95,7 +95,7 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
         self._connect(None if _is_lazy(module) else entry, module, tuple(hooks))
 
     def _call_slowly(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls that cannot go straight to the entry: hooks, a lazy module, a replaced `forward`."""
+        """The call if it cannot go straight to the entry: with hooks, a lazy module, or a replaced `forward`."""
         if torch_module._has_any_global_hook():  # type: ignore[no-untyped-call]
             warnings.warn(
                 "a compiled module is called while there are global module hooks: they run for it too, "
@@ -123,7 +123,7 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
 
     @property
     def dynamo_ctx(self) -> Options:
-        """What compiles callables as the module was compiled."""
+        """Compiles callables with the module's options."""
         return self._gramme_options
 
     def get_compiler_config(self) -> Any:
@@ -180,7 +180,7 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
         return OptimizedModule if plain else cls, (self._orig_mod, self._gramme_options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy is made of: all but the entry."""
+        """The state for copies: everything except the entry."""
         return {name: value for name, value in self.__dict__.items() if name not in ("forward", "_gramme_entry")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -189,7 +189,7 @@ class OptimizedModule(_C.ModuleCall, torch.nn.Module):
 
 
 def _call_in_python(self: OptimizedModule, *args: Any, **kwargs: Any) -> Any:
-    """With hooks and all, as every module: its `forward` is the compiled call of the module it was made of."""
+    """The call of any module, with hooks; `forward` is the compiled call of the wrapped module."""
     return torch.nn.Module.__call__(self, *args, **kwargs)
 
 
@@ -199,7 +199,7 @@ _set_class = object.__dict__["__class__"].__set__
 
 
 def _their_class() -> type | None:
-    """PyTorch's OptimizedModule, if it is loaded: that takes more than a second."""
+    """PyTorch's OptimizedModule if it is loaded; loading it takes more than a second."""
     return getattr(names.loaded(names.DYNAMO_EVAL_FRAME), "OptimizedModule", None)
 
 
@@ -210,6 +210,6 @@ def _joined(own: type, theirs: type) -> type:
 
 
 def _of_both(own: type) -> type:
-    """A subclass of it and of PyTorch's class, whose instances are laid out as its own."""
+    """A subclass of this class and of PyTorch's, with the same layout of instances."""
     theirs = _their_class()
     return own if theirs is None else _joined(own, theirs)

@@ -1,7 +1,7 @@
-"""What nodes of a captured graph say of themselves in `meta`, made when somebody looks.
+"""Fills `meta` of a captured graph's nodes at the first look.
 
-Example values and sources cost more than a capture. PyTorch's own backends read them always; others get nodes whose
-`meta` makes them at the first look, while the backend compiles or at any time after.
+Example values and sources cost more than a capture. PyTorch's own backends always read them. Other backends get nodes
+whose `meta` is computed at the first look, during compilation or at any later time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LATE_OF_MODULES = {"dynamo_flat_name_to_original_fqn", "dynamo_compile_id", "ba
 
 
 def tree_of(module: torch.fx.GraphModule, nodes: Iterable[torch.fx.Node] | None = None) -> Tree:
-    """Of the module's graph, or of these nodes of it."""
+    """The tree of nodes and bodies of the module's graph, or of these nodes of it."""
 
     def body(node: torch.fx.Node) -> Tree | None:
         target = getattr(module, str(node.target), None) if node.op == "get_attr" else None
@@ -34,7 +34,7 @@ def tree_of(module: torch.fx.GraphModule, nodes: Iterable[torch.fx.Node] | None 
 
 
 def assign_examples(tree: Tree, examples: list[Any], around: Tree | None = None) -> Iterator[tuple[torch.fx.Node, Any]]:
-    """Nodes with what `Examples.fakes` says of them, those of bodies too.
+    """Pairs of nodes and their values by `Examples.fakes`, including nodes of bodies.
 
     The caller assigns each pair to `meta["example_value"]` before it takes the next: an input of a body has the value
     of the node around it, and what a body returns has the values of its nodes.
@@ -60,7 +60,7 @@ def assign_examples(tree: Tree, examples: list[Any], around: Tree | None = None)
 
 
 def stamp(tree: Tree, is_body: bool = False) -> None:
-    """What PyTorch's tracer leaves in bodies and at the end of the graph. It counts nothing."""
+    """Adds the stamps that PyTorch's tracer leaves in bodies and at the end of the graph; they have no meaning."""
     for node, body in tree:
         if node.op == "output" or (is_body and node.op != "placeholder"):
             node.meta["creation_timestamp"] = 0
@@ -69,7 +69,7 @@ def stamp(tree: Tree, is_body: bool = False) -> None:
 
 
 def put_off(tree: Tree, fill: Callable[[], None]) -> None:
-    """Calls `fill` when somebody looks for what it writes on the nodes."""
+    """Calls `fill` at the first look at the nodes' items that it writes."""
     for node, body in tree:
         node.meta = NodeMeta(node.meta, fill, _LATE)
         if body is not None:
@@ -77,12 +77,12 @@ def put_off(tree: Tree, fill: Callable[[], None]) -> None:
 
 
 def put_off_module(module: torch.fx.GraphModule, fill: Callable[[], None]) -> None:
-    """The same of the module itself."""
+    """The same for the module's `meta`."""
     module.__dict__["meta"] = NodeMeta(module.meta, fill, _LATE_OF_MODULES)  # nn.Module's own way takes longer
 
 
 class NodeMeta(dict[str, Any]):
-    """A dict, some of whose items are there from the first look at one of them, or at all.
+    """A dict with items that are computed at the first look at one of them, or at all items.
 
     A copy is a plain dict.
     """
@@ -95,7 +95,7 @@ class NodeMeta(dict[str, Any]):
         self._late = late
 
     def look(self) -> None:
-        """What was put off is made now."""
+        """Computes the deferred items now."""
         fill, self._fill = self._fill, None
         if fill is not None:
             fill()

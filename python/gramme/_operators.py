@@ -1,4 +1,4 @@
-"""What operators written in Python can see: torch.library.custom_op."""
+"""Decides whether an operator written in Python (torch.library.custom_op) depends only on its arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._torch import names
 
 __all__ = ["is_self_contained"]
 
-# What moves values between arguments, locals and the stack, computes with them and jumps.
+# Instructions that move values between arguments, locals and the stack, compute with them, or jump.
 _INSTRUCTIONS = frozenset(
     """RESUME NOP UNREACHED LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONSTANT LOAD_FAST STORE_FAST DELETE_FAST
     LOAD_FAST_AND_CLEAR LOAD_GLOBAL LOAD_ATTR LOAD_METHOD PUSH_NULL POP_TOP COPY SWAP CALL CALL_KW CALL_FUNCTION_EX
@@ -39,7 +39,7 @@ def _draws(packet: Any) -> bool:
 
 
 def _is_operator(value: Any) -> bool:
-    """Whether it is an operator that looks at nothing but its arguments."""
+    """Whether it is an operator that depends only on its arguments."""
     import torch
 
     if isinstance(value, names.OpOverload):
@@ -54,7 +54,7 @@ def _is_operator(value: Any) -> bool:
 
 
 def _names_of_torch(attributes: Iterable[str]) -> bool:
-    """Whether the attributes lead from PyTorch to an operator or one of its constants."""
+    """Whether the chain of attributes leads from PyTorch to an operator or a constant."""
     import torch
 
     value: Any = torch
@@ -66,7 +66,7 @@ def _names_of_torch(attributes: Iterable[str]) -> bool:
 
 
 def _is_known(instructions: Sequence[tuple[str, Any]], function: types.FunctionType) -> bool:
-    """Whether the first instruction names an operator of PyTorch's, or a builtin that looks at its arguments alone."""
+    """Whether the first instruction names an operator of PyTorch, or a builtin that depends only on its arguments."""
     name = instructions[0][1]
     if name in function.__globals__:
         attributes = itertools.takewhile(lambda i: i[0] in ("LOAD_ATTR", "LOAD_METHOD"), instructions[1:])

@@ -1,4 +1,4 @@
-"""The state of PyTorch's optimizers, made before the first capture of a step."""
+"""Creates the state of PyTorch's optimizers before the first capture of a step."""
 
 import inspect
 from collections import defaultdict
@@ -11,7 +11,7 @@ _EXACT = (torch.Tensor, torch.nn.Parameter)
 
 
 def _is_plain(optimizer: torch.optim.Optimizer, init_group: Callable[..., object]) -> bool:
-    """Whether making the state calls nothing but PyTorch's own method, on tensors of no subclass."""
+    """Whether creating the state calls only PyTorch's own method, on tensors of no subclass."""
     found = inspect.getattr_static(type(optimizer), "_init_group", None)
     if init_group not in (found, getattr(found, "_torchdynamo_orig_callable", None)):
         return False

@@ -1,4 +1,4 @@
-"""What a function or module is compiled with."""
+"""The options with which a function or module is compiled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Backend = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Options:
-    """What a function is compiled with; makes its entries.
+    """The options of a compiled function; makes its entries.
 
     Attributes:
         backend: takes (graph module, example inputs), gives the callable that runs the graph.
@@ -59,14 +59,14 @@ class Options:
         made._torchdynamo_wrapper_id = id(made)
         made.get_compiler_config = self.compiler_config
         made.aot_compile = aot_compile
-        made.__prepare_scriptable__ = lambda: function  # torch.jit.script asks
-        # The marks by which PyTorch's front end, for strict export, goes on with another function.
+        made.__prepare_scriptable__ = lambda: function  # read by torch.jit.script
+        # The marks by which PyTorch's front end, in strict export, continues with another function.
         made.__dict__["__script_if_tracing_wrapper"] = True
         made.__dict__["__original_fn"] = function
         return made
 
     def __call__(self, callable_: Any) -> Any:
-        """The callable, compiled with these options: what PyTorch calls the `dynamo_ctx` of a compiled module."""
+        """Compiles a callable with these options, like the `dynamo_ctx` of a compiled module in PyTorch."""
         from ._compile import compiled_form
 
         return compiled_form(callable_, self)
@@ -79,7 +79,7 @@ class Options:
 
 
 def aot_compile(*args: Any, **kwargs: Any) -> Any:
-    """PyTorch compiles ahead of the first call by it; gramme has nothing that outlives the process.
+    """Unsupported: PyTorch's compilation ahead of the first call; gramme keeps nothing beyond the process.
 
     Raises:
         NotImplementedError: always.

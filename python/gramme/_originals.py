@@ -1,4 +1,4 @@
-"""Graph modules that are captured again: what their nodes say in `meta` stays on what is captured of each."""
+"""Keeps nodes' `meta` when a graph module is captured again."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ._torch.names import COPY_META_FIELDS, _LazyGraphModule
 
 __all__ = ["keep_metadata", "note"]
 
-# By the file that `forward` of each has in tracebacks.
+# Graph modules by the file name of their `forward` in tracebacks.
 _known: weakref.WeakValueDictionary[str, torch.fx.GraphModule] = weakref.WeakValueDictionary()
 
 
 def note(module: Any) -> None:
-    """The module is compiled."""
+    """Notes a module that is compiled."""
     if isinstance(module, torch.fx.GraphModule):
         if isinstance(module, _LazyGraphModule):
             module.real_recompile()
-        code = getattr(module.forward, "__code__", None)  # the program may have put anything there
+        code = getattr(module.forward, "__code__", None)  # the program may have replaced it by anything
         if code is not None:
             _known[code.co_filename] = module
 
 
 def keep_metadata(captured: torch.fx.GraphModule) -> None:
-    """Each node made by a line of such a module gets what that line's own node says.
+    """Gives each node made by a line of such a module the metadata of that line's own node.
 
-    What a module that the line calls does has metadata of its own.
+    Nodes of modules that the line calls have metadata of their own.
     """
     if not _known:
         return
@@ -53,7 +53,7 @@ def _original(node: torch.fx.Node, nodes_of: dict[torch.fx.GraphModule, list[tor
     at = None if code is None else lines.get(frame.line - code.co_firstlineno)
     if module not in nodes_of:
         nodes_of[module] = list(module.graph.nodes)
-    nodes = nodes_of[module]  # others than the lines are from, where nobody called recompile()
+    nodes = nodes_of[module]  # differs from the lines if recompile() was not called
     found = nodes[at] if at is not None and at < len(nodes) else None
     return None if found is None or found.op == "call_module" else found
 

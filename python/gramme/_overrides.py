@@ -1,4 +1,4 @@
-"""What PyTorch asks the classes of a call's operands: the function itself tells, called on stand-ins.
+"""Finds out for which operands a function calls __torch_function__, by calling it on stand-ins.
 
 question(torch.Tensor.__add__, [tensor(0, 1, torch.float32), 1], {})  # (torch.Tensor.add, (0,))
 """
@@ -12,7 +12,7 @@ import torch
 __all__ = ["question", "tensor"]
 
 
-class _Asked(BaseException):  # no function of torch handles it
+class _Asked(BaseException):  # a BaseException, so that no function of torch handles it
     def __init__(self, function: Callable[..., Any], types: Any) -> None:
         self.function, self.types = function, types
 
@@ -32,7 +32,7 @@ def _class(place: int) -> type[_Asking]:
 
 @functools.lru_cache(256)
 def tensor(place: int, dim: int, dtype: torch.dtype) -> torch.Tensor:
-    """A stand-in for a tensor of the class in that place, of a plain one if that is -1."""
+    """A stand-in for a tensor of the class with this index, or for a plain tensor if it is -1."""
     made = torch.zeros((1,) * dim, dtype=dtype)
     return made if place < 0 else made.as_subclass(_class(place))
 
@@ -40,7 +40,7 @@ def tensor(place: int, dim: int, dtype: torch.dtype) -> torch.Tensor:
 def question(
     function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[Callable[..., Any], tuple[int, ...]] | None:
-    """The function as handlers are shown it, and the places of the classes that it asks; None if it asks nobody."""
+    """The function as passed to handlers, and the indices of the classes that it asks; None if it asks none."""
     try:
         function(*args, **kwargs)
     except _Asked as asked:

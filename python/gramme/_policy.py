@@ -1,4 +1,4 @@
-"""What PyTorch's settings say of captures: torch.compiler.set_stance and lists in torch.compiler.config."""
+"""Settings of PyTorch for captures: torch.compiler.set_stance and lists in torch.compiler.config."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def numbers(text: str) -> list[int]:
 
 
 def _substitutes() -> dict[Any, Any]:
-    """By function: what has the function to trace in its place. PyTorch's own are for its own front end."""
+    """Maps functions to the holders of their substitutes, without PyTorch's own, which are for its front end."""
     module: Any = names.loaded(names.DYNAMO_FUNCTIONS)
     known = {} if module is None else module.PolyfilledFunctionVariable._get_polyfill_handlers()
     return {f: known[f] for f in list(known) if not (_substitute(known[f]).__module__ or "").startswith("torch.")}
@@ -54,18 +54,18 @@ def _substitute(registered: Any) -> Any:
 
 
 def substituted() -> list[Any]:
-    """Functions for which the program gave torch.compiler.substitute_in_graph another. Called from C++."""
+    """Functions with a substitute by torch.compiler.substitute_in_graph. Called from C++."""
     return list(_substitutes())
 
 
 def substitute_of(function: Any) -> Any:
-    """What to trace in the function's place, if it is one of substituted(). Called from C++."""
+    """The substitute to trace for a function of substituted(). Called from C++."""
     found = _substitutes().get(function)
     return None if found is None else _substitute(found)
 
 
 def follow_stance() -> None:
-    """From now on what torch.compiler.set_stance says counts. PyTorch's own front end need not be imported for it."""
+    """Makes torch.compiler.set_stance take effect, without importing PyTorch's front end."""
     decorators: Any = names.loaded(names.DYNAMO_DECORATORS)
     if decorators is not None:
         _follow(decorators)
@@ -106,7 +106,7 @@ def _follow(decorators: Any) -> None:
 
 
 def _name(stance: Any) -> str:
-    """A DynamoStance as C++ knows it."""
+    """The name of a DynamoStance in C++."""
     if stance.stance == "default" and stance.backend is not None:
         return "force_backend"
     if stance.stance == "default" and stance.skip_guard_eval_unsafe:
@@ -139,7 +139,7 @@ def rehearsal() -> Any:
 
 
 def compiled_backward(entry: Any) -> Callable[[], Any]:
-    """Enters PyTorch's compiled autograd, the entry's options its compiler; gives what leaves it. Called from C++."""
+    """Enters PyTorch's compiled autograd with the entry's options; returns a function to leave it. Called from C++."""
     from ._torch.names import compiled_autograd
     from ._torch.names import dynamo_config as config
 
@@ -158,11 +158,11 @@ def compiled_backward(entry: Any) -> Callable[[], Any]:
 
 
 def _backward(options: Any, fullgraph: bool, graph: Any) -> Callable[..., Any]:
-    """A backward pass, compiled: as one graph, or, where that cannot be, as several."""
+    """Compiles a backward pass: as one graph or, if that is impossible, as several."""
     from ._compile import entry_of
     from ._torch.names import FailOnRecompileLimitHit
 
-    def backward(*args: Any) -> Any:  # not graph.__call__, whose handler would be told of what a hook raises
+    def backward(*args: Any) -> Any:  # not graph.__call__, which handles exceptions of hooks
         return graph.forward(*args)
 
     whole = dataclasses.replace(options, fullgraph=True)(backward)

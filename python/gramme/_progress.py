@@ -1,4 +1,4 @@
-"""A line for whoever waits: a compiler that takes long says which graph it is at.
+"""Shows the graph at which a slow compiler is.
 
 On a terminal the line comes after five seconds and a second one at the end; elsewhere the log (`gramme`) has the second
 one.
@@ -21,7 +21,7 @@ _log = logging.getLogger("gramme")
 
 @contextmanager
 def compiling(backend: str, compile_id: object) -> Iterator[None]:
-    """While a backend compiles the graph of that id."""
+    """The scope in which a backend compiles the graph with this id."""
     what = f"{backend} compiles graph {compile_id}"
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     timer = threading.Timer(AFTER, _say, [f"gramme: {what}, {AFTER:.0f} s so far ..."]) if on_terminal else None

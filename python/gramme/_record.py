@@ -1,4 +1,4 @@
-"""gramme.record: what a run did, as a page that one can look at."""
+"""gramme.record: writes a report of a run as an HTML page."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Recording:
 
     @property
     def recorded(self) -> Recorded:
-        """What the report shows; RuntimeError before the block is left."""
+        """The recorded run for the report; RuntimeError before the block is left."""
         if self._recorded is None:
             raise RuntimeError("the recording has not ended: leave its block before save()")
         return self._recorded
@@ -101,7 +101,7 @@ def record(path: str | os.PathLike[str] | None = None) -> Recording:
 
 
 def follow_environment() -> None:
-    """GRAMME_REPORT: the whole program is recorded. Processes that torchrun started write a page each."""
+    """Records the whole program if GRAMME_REPORT is set. Processes started by torchrun write a page each."""
     path = os.environ.get(REPORT)
     if not path:
         return

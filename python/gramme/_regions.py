@@ -1,4 +1,4 @@
-"""torch._dynamo.config.use_graph_deduplication: regions of a graph that are equal become calls of one subgraph.
+"""torch._dynamo.config.use_graph_deduplication: equal regions of a graph become calls of one subgraph.
 
 PyTorch's pass does it. What it takes for equal is decided here, since it compares no constants and no wiring: equal are
 operations that the same line of the program calls with equal constants, on tensors that are alike, wired alike. Graphs
@@ -29,7 +29,7 @@ _Values = dict["fx.Node", Any]
 
 
 def share_regions(graph_module: fx.GraphModule, by_aot: bool) -> None:
-    """Equal regions become calls of one subgraph.
+    """Turns equal regions into calls of one subgraph.
 
     Subgraphs are differentiated by AOTAutograd alone; what other compilers get must need no gradients.
     """
@@ -86,7 +86,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         schema = func._schema
-        keeps = any(argument.name == "running_mean" for argument in schema.arguments)  # written where it is not said
+        keeps = any(argument.name == "running_mean" for argument in schema.arguments)  # an unstated write
         if func.namespace not in ("aten", "prim") or schema.is_mutable or keeps:
             raise UnknownError
         if torch.Tag.nondeterministic_seeded in func.tags:
@@ -99,7 +99,7 @@ def _each(value: Any) -> tuple[Any, ...]:
 
 
 class _Computed:
-    """What each node of the graph gives, as fake tensors of which views share memory."""
+    """The values of the graph's nodes as fake tensors; views share memory."""
 
     def __init__(self, graph: fx.Graph) -> None:
         self.values: _Values = {}
@@ -128,7 +128,7 @@ class _Computed:
 
 
 def _are_constants(values: _Values) -> bool:
-    """To autograd."""
+    """Whether they are constants to autograd."""
     return not any(item.requires_grad for value in values.values() for item in _each(value))
 
 
@@ -140,7 +140,7 @@ def _described(value: Any) -> Hashable:
 
 
 def _tracker(graph: fx.Graph, values: _Values) -> Any:
-    """PyTorch's, told which nodes are equal."""
+    """PyTorch's tracker, with the equal nodes."""
     from ._torch.names import GraphRegionTracker
 
     described = {node: _described(value) for node, value in values.items()}
@@ -171,7 +171,7 @@ def _tracker(graph: fx.Graph, values: _Values) -> Any:
 
 
 def _form(region: list[fx.Node], keys: dict[fx.Node, Hashable]) -> Hashable:
-    """A region, but for what it is called with: its operations, and what each of them takes, by number."""
+    """The form of a region without its inputs: its operations, with their operands by number."""
     numbers: dict[fx.Node, Hashable] = {node: index for index, node in enumerate(region)}
     form: list[Hashable] = []
 
@@ -186,7 +186,7 @@ def _form(region: list[fx.Node], keys: dict[fx.Node, Hashable]) -> Hashable:
 
 
 class _Output:
-    """As much as the pass asks of PyTorch's own captures."""
+    """The part of PyTorch's own captures that the pass uses."""
 
     def __init__(self, graph: fx.Graph, region_tracker: Any) -> None:
         self.graph, self.region_tracker = graph, region_tracker

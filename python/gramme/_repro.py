@@ -1,4 +1,4 @@
-"""A captured graph as a file that can be run alone."""
+"""Writes a captured graph to a file that can be run on its own."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _input(node: torch.fx.Node) -> str:
 
 @functools.cache
 def _folder_of(process: int) -> str:
-    """A new folder, and of the user's earlier ones only the last."""
+    """Makes a new folder, and deletes the user's earlier ones except the last few."""
     found = [path for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*") if path.stat().st_uid == os.getuid()]
     for path in sorted(found, key=lambda path: path.stat().st_mtime)[: 1 - _MOST_KEPT]:
         shutil.rmtree(path, ignore_errors=True)

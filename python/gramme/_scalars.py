@@ -1,7 +1,7 @@
-"""Sizes and ints of a captured graph that operators convert to a narrow dtype.
+"""Finds sizes and ints of a captured graph that operators convert to a narrow dtype.
 
-Eager refuses those that do not fit. A compiler's code may not: what it computes is dropped if nobody uses it, or comes
-after writes that eager has done by then. So such numbers are constants, of which metadata tells whether they fit.
+Eager raises for those that do not fit. A compiler's code may not: it drops unused values, or computes them after writes
+that eager does later. So such numbers become constants, and whether they fit is decided from metadata.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What PyTorch's settings say at compile() and around captures; those of captures are in src/api/settings.cpp."""
+"""Settings of PyTorch that count at compile() and around captures; src/api/settings.cpp has those of captures."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _numbers = itertools.count()
 
 
 def is_switched_off() -> bool:
-    """GRAMME_DISABLE=1 or TORCHDYNAMO_DISABLE=1: compile gives back what it was given."""
+    """GRAMME_DISABLE=1 or TORCHDYNAMO_DISABLE=1: compile returns its argument unchanged."""
     return "1" in (os.environ.get("GRAMME_DISABLE"), os.environ.get("TORCHDYNAMO_DISABLE"))
 
 
 def records_backward() -> bool:
-    """Unless GRAMME_RECORDED_BACKWARD=0: what a process's native backends do that were not told."""
+    """The default of the native backend's recorded_backward: true unless GRAMME_RECORDED_BACKWARD=0."""
     return os.environ.get("GRAMME_RECORDED_BACKWARD") != "0"
 
 
 def check_settings() -> None:
-    """Settings that exclude each other.
+    """Checks for settings that exclude each other.
 
     Raises:
         RuntimeError: suppress_errors and fail_on_recompile_limit_hit.

@@ -1,4 +1,4 @@
-"""Equal graphs are compiled once: the blocks of a model that are compiled one by one, a module made several times.
+"""Compiles equal graphs once: blocks of a model that are compiled one by one, several instances of a module.
 
 A compiled graph of PyTorch's own backends is a function of its inputs, so it serves every graph that is spelt the same:
 operations, constants, what is known of each input and of the memory that inputs share, the thread's modes, the settings
@@ -41,11 +41,11 @@ _PLAIN = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
 class UnknownError(Exception):
-    """There is something that is not known to compare."""
+    """Something cannot be compared reliably."""
 
 
 class _Same:
-    """An object, equal to itself only."""
+    """Wraps an object that equals only itself."""
 
     __slots__ = ("kept",)
 
@@ -60,7 +60,7 @@ class _Same:
 
 
 def identity_of(compiler: Callable[..., Any], mode: str | None, options: dict[str, Any]) -> Hashable | None:
-    """What tells a compiler of PyTorch's from others; None for the program's own, which may do something each time."""
+    """The identity of a PyTorch compiler; None for the program's own, which may have effects at each call."""
     module = getattr(compiler, "__module__", None) or ""
     if module != "torch" and not module.startswith("torch."):
         return None
@@ -71,7 +71,7 @@ def identity_of(compiler: Callable[..., Any], mode: str | None, options: dict[st
 
 
 class _Result(torch.autograd.Function):
-    """A tensor in the same memory that an operation gave, and no view."""
+    """A tensor with the same memory that is the result of an operation, but no view."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
@@ -79,7 +79,7 @@ class _Result(torch.autograd.Function):
 
 
 def as_results(graph: fx.Graph, inputs: list[Any]) -> list[Any]:
-    """What to compile a graph for that writes to no input: leaves which need gradients look like results of operations.
+    """Inputs to compile a graph for if it writes none: leaves that need gradients look like results of operations.
 
     The first of several equal blocks may be given a leaf, the others get what the block before them gave; the compiled
     graph is one. That is right, since AOTAutograd of PyTorch 2.13 reads whether an input is a leaf (`is_leaf` of
@@ -116,7 +116,7 @@ def _may_be_result(value: Any) -> bool:
 
 
 def spelling(identity: Hashable | None, graph_module: fx.GraphModule, inputs: Sequence[Any]) -> Hashable | None:
-    """By what a compiled graph is found again; None if it cannot be told. The thread is in the modes to compile in."""
+    """The key of a compiled graph; None if it has none. The thread must be in the modes to compile in."""
     bisector = names.loaded(names.COMPILER_BISECTOR)
     if bisector and bisector.CompilerBisector.get_backend():
         return None  # it counts
@@ -129,18 +129,18 @@ def spelling(identity: Hashable | None, graph_module: fx.GraphModule, inputs: Se
 
 
 def compiled_before(key: Hashable | None) -> Any:
-    """What equal graphs have; None if there is none."""
+    """The compiled form of equal graphs; None if there is none."""
     return None if key is None else _known.get(key)
 
 
 def remember(key: Hashable | None, compiled: Any) -> None:
-    """Equal graphs may have it as long as somebody holds it."""
+    """Offers a compiled graph to equal graphs as long as it is referenced."""
     if key is not None and type(compiled).__weakrefoffset__:
         _known[key] = compiled
 
 
 def spelt(value: Any, nodes: Mapping[fx.Node, Hashable] = MappingProxyType({})) -> Hashable:
-    """A constant, as it compares, or an argument of a node; types tell 1 from True and from 1.0."""
+    """The comparable form of a constant or an argument of a node, with its type: 1, True and 1.0 differ."""
     kind = type(value)
     if kind is float:
         return (float, struct.pack("d", value))
@@ -204,7 +204,7 @@ def _tensor(tensor: torch.Tensor) -> Hashable:
 
 
 def _modes() -> Hashable:
-    """Of the thread and of the process."""
+    """The modes of the thread and the process."""
     autocast = [
         (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in ("cpu", "cuda")
     ]
@@ -232,7 +232,7 @@ def _modes() -> Hashable:
 
 
 def _settings() -> Hashable:
-    """Of PyTorch's compilers. Functions among them may be anything."""
+    """The settings of PyTorch's compilers; functions among them cannot be compared."""
     words = []
     for name in _CONFIGS:
         config: Any = names.loaded(name)

@@ -1,4 +1,4 @@
-"""Where a graph's inputs come from, in the words of torch._dynamo: what AOTAutograd reports, logs and keys caches by.
+"""The sources of a graph's inputs as objects of torch._dynamo, which AOTAutograd reports, logs and keys caches by.
 
 Only imported when a backend of PyTorch compiles a graph: torch._dynamo takes most of a second to import.
 """
@@ -146,7 +146,7 @@ class _Builder:
 
 
 def dynamo_sources(rows: Sequence[Row], of_inputs: Sequence[int], *, repeat: bool = False) -> list[Source | None]:
-    """The source of each input; None for one whose words stand for another input already, but where they may repeat."""
+    """The source of each input; None if its text stands for another input already and must be unique."""
     made = _Builder(rows).run()
     if repeat:
         return [made[row] for row in of_inputs]

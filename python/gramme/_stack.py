@@ -1,4 +1,4 @@
-"""Stack traces of the program as PyTorch's front end writes them."""
+"""Stack traces of the program in the form of PyTorch's front end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _HIDDEN_FILES = {"<string>"} | {
 
 
 def is_shown(file: str) -> bool:
-    """Whether frames of the file belong to the program: not to torch.nn, nor to what only carries a trace out."""
+    """Whether the file's frames are shown as the program's: not torch.nn's, nor those that only run a trace."""
     if file in _HIDDEN_FILES or file.startswith(_HIDDEN_FOLDERS) or file.startswith(_GRAMME):
         return False
     return _MODULES.match(file) is None

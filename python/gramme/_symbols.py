@@ -1,4 +1,4 @@
-"""The sizes and ints that vary of a captured graph's inputs, in a ShapeEnv for PyTorch's compilers.
+"""Varying sizes and ints of a captured graph's inputs, as symbols of a ShapeEnv for PyTorch's compilers.
 
 Each symbol of the capture is one of the ShapeEnv, made for the same place; sizes, strides and offsets of tensors are
 computed of them as the capture computed its own. What compilers assume of them becomes guards of the capture.
@@ -56,14 +56,14 @@ class Symbols:
     def _make(
         self, number: int, source: Source | None, now: int, lowest: int | None, highest: int | None, unbacked: bool
     ) -> torch.SymInt | None:
-        """Known to be within the bounds. None for what a ShapeEnv takes for a constant."""
+        """A symbol within the bounds; None if a ShapeEnv takes it for a constant."""
         made: Any
         if unbacked:
             expression = self._env.create_symbol(now, source, dynamic_dim=DimDynamic.UNBACKED)  # type: ignore[arg-type]
             made = self._env.create_symintnode(expression, hint=None, source=source)
             self._env.pending_fresh_unbacked_symbols.clear()
         elif isinstance(source, TensorPropertySource):
-            # Only sizes are told apart where they are 0 or 1: an offset of 1 is like any other.
+            # Only sizes are specialised on 0 and 1: an offset of 1 is like any other.
             offset = source.prop is TensorProperty.STORAGE_OFFSET
             expression = self._env.create_symbol(
                 now, source, dynamic_dim=DimDynamic.DYNAMIC, do_not_specialize_zero_one=offset
@@ -87,11 +87,11 @@ class Symbols:
         return made
 
     def vary(self, index: int) -> bool:
-        """Whether the sizes of the input do."""
+        """Whether the sizes of the input vary."""
         return self._sizes[index] is not None
 
     def context(self, index: int, tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
-        """How the sizes of an input vary that do, or of its gradient.
+        """Describes how the sizes of an input or its gradient vary.
 
         A symbol that cannot be made to vary becomes a constant of the next capture.
         """
@@ -110,7 +110,7 @@ class Symbols:
         return context
 
     def _override_hints(self, tensor: torch.Tensor, sizes: _Sizes) -> None:
-        """What torch._dynamo.mark_dynamic said is a usual size: compilers tune kernels for it."""
+        """Sets the usual sizes given by torch._dynamo.mark_dynamic, for which compilers tune kernels."""
         hints: dict[int, int] = getattr(tensor, "_dynamo_hint_overrides", {})
         for dim, hint in hints.items():
             if 0 <= dim < len(sizes[0]) and isinstance(sizes[0][dim], torch.SymInt):
@@ -121,17 +121,17 @@ class Symbols:
             self._captured.specialize(self._numbers[symbol.name])
 
     def specialize(self) -> None:
-        """All symbols become constants of the next capture."""
+        """Makes all symbols constants of the next capture."""
         for number in self._numbers.values():
             self._captured.specialize(number)
 
     def specialize_input(self, index: int) -> None:
-        """The input becomes a constant of the next capture, if it is a symbol."""
+        """Makes the input a constant of the next capture if it is a symbol."""
         if index in self.inputs:
             self._captured.specialize(self._numbers[self.inputs[index].node.expr.name])
 
     def read_back(self) -> None:
-        """What was assumed of the symbols becomes conditions of the segment; nobody may assume more afterwards."""
+        """Turns assumptions about the symbols into conditions of the segment; later assumptions are not allowed."""
         env = self._env
         conditions = [guard.expr for guard in env.guards]
         for name, number in self._numbers.items():
@@ -178,7 +178,7 @@ def _flat(sizes: Any) -> list[Any]:
 
 
 def _known(tensor: torch.Tensor, source: Source, sizes: _Sizes) -> dict[str, Any]:
-    """What stands for each size, stride and offset, by the names of their sources; of a gradient where they agree."""
+    """The symbol of each size, stride and offset by its source's name; a gradient's where they agree."""
     parts = [(TensorProperty.SIZE, d) for d in range(tensor.dim())]
     parts += [(TensorProperty.STRIDE, d) for d in range(tensor.dim())]
     places = [TensorPropertySource(source, *part) for part in parts]
@@ -189,12 +189,12 @@ def _known(tensor: torch.Tensor, source: Source, sizes: _Sizes) -> dict[str, Any
 
 
 def _hint(number: Any) -> Any:
-    """None if nobody knows."""
+    """The hint; None if it is unknown."""
     if not isinstance(number, torch.SymInt):
         return number
     return number.node.hint if number.node.has_hint() else None
 
 
 def _bound(number: Any) -> int | None:
-    """None if there is none, or none of 64 bits."""
+    """The bound; None if there is none within 64 bits."""
     return int(number) if number.is_Integer and abs(int(number)) < 2**62 else None

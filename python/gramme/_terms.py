@@ -1,4 +1,4 @@
-"""By what entries of equal code share segments: what captures are told beside the program, as a number."""
+"""Terms: a number for everything beside the program that determines a capture. Entries with equal terms share."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _MOST_SETTINGS = 64
 _count = itertools.count(1)
 _numbers: dict[Hashable, int] = {}
 _settings: dict[int, tuple[dict[str, Any], ...]] = {}
-_own: dict[int, tuple[weakref.ref[Any], dict[Hashable, int]]] = {}  # of compilers of the program's, by id
+_own: dict[int, tuple[weakref.ref[Any], dict[Hashable, int]]] = {}  # by id of a compiler of the program
 
 atexit.register(_C.keep_nothing)
 
 
 def _of_program(compiler: Any) -> dict[Hashable, int]:
-    """A compiler's own numbers, which end with it. It is itself only: what it does each time is for it to say."""
+    """Numbers for one compiler of the program, dropped with it; it never shares with another object."""
     known = _own.get(id(compiler))
     if known is None or known[0]() is not compiler:
 
@@ -43,7 +43,7 @@ def _of_program(compiler: Any) -> dict[Hashable, int]:
 
 
 def may_share(options: Options) -> bool:
-    """Whether other entries may have what is captured with the options, and their backends the graphs."""
+    """Whether other entries may use captures made with the options, and their backends the graphs."""
     return not (options.isolated or options.keep_graphs or options.guard_filter is not None)
 
 
@@ -72,7 +72,7 @@ def number_of(options: Options) -> int:
 
 
 def settings() -> int:
-    """A number for what the settings of PyTorch's compilers are now; equal for equal ones. Called from C++."""
+    """A number for the present settings of PyTorch's compilers, equal for equal ones. Called from C++."""
     now = tuple(_changed(names.loaded(name)) for name in _CONFIGS)
     if now not in _settings.values():
         _settings[next(_count)] = now
@@ -82,7 +82,7 @@ def settings() -> int:
 
 
 def _changed(config: Any) -> dict[str, Any]:
-    """Without those that are as they were at first."""
+    """The settings that differ from their defaults."""
     if config is None:
         return {}
     changed: dict[str, Any] = config._get_dict(skip_default=True, readonly_values=True)

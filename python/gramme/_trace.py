@@ -1,4 +1,4 @@
-"""What PyTorch's structured log (TORCH_TRACE, which tlparse reads) says of captures.
+"""Writes captures to PyTorch's structured log (TORCH_TRACE, which tlparse reads).
 
 It has the entries that PyTorch's front end writes, by the same names and compile ids; what backends write stands
 between them under the same ids. C++ calls a function here while the log is written, as it calls a recording
@@ -35,7 +35,7 @@ _COUNTS = ("graph_op_count", "graph_node_count", "graph_input_count")
 
 @dataclass
 class _Open:
-    """A capture of which something was written that has not ended: where it begins and how much is in its graph."""
+    """A running capture with entries in the log: where it begins, and the size of its graph."""
 
     code: types.CodeType
     line: int
@@ -47,7 +47,7 @@ _open: dict[Id, _Open] = {}
 
 
 def recompiling(*, compile_id: Id, reasons: list[Missed], **_: Any) -> None:
-    """A capture follows although there are segments: what failed of each."""
+    """A capture follows despite existing segments: writes the failed guard of each."""
     texts = [f"{_name(missed)}{in_words(Change(*why).text)}" for missed, why in reasons]
     with _under(compile_id):
         _artifact("recompile_reasons", "json", texts[0] if len(texts) == 1 else texts)
@@ -66,7 +66,7 @@ def graph(
     first: object = None,
     **_: Any,
 ) -> None:
-    """The graph of the capture under way, as its backend is about to get it."""
+    """The graph of the running capture, which its backend is about to get."""
     opened = _start(captured.compile_id, code, line, first)
     nodes = module.graph.nodes
     inputs = sum(node.op == "placeholder" for node in nodes)
@@ -126,7 +126,7 @@ def captured(
 
 
 def shared(*, code: types.CodeType, line: int, compile_id: Id, first: object = None, **_: Any) -> None:
-    """Another compiled function takes the segment of the capture: where it stands, the innermost frame first."""
+    """Another compiled function takes the capture's segment: writes its place, the innermost frame first."""
     places = [shown_place(code, line, first), *callers_of(code)]
     text = "\n".join(f"{at.co_filename}:{number} in {at.co_qualname}" for at, number in places)
     with _under(compile_id):
@@ -136,7 +136,7 @@ def shared(*, code: types.CodeType, line: int, compile_id: Id, first: object = N
 def limit(
     *, code: types.CodeType, line: int, compile_id: Id, limit: int, reason: Told, first: object = None, **_: Any
 ) -> None:
-    """A resume point was captured as often as the recompile limit says: calls that no segment serves run uncompiled."""
+    """A resume point has reached the recompile limit: calls that no segment serves run uncompiled."""
     _start(compile_id, code, line, first)
     text = f"recompile limit ({limit}) reached; last failing guard: {in_words(Change(*reason).text)}"
     _end(compile_id, _Times(0, 0, 0), fail_type="RecompileLimitExceeded", fail_reason=text)
@@ -168,11 +168,11 @@ def failed(
     )
 
 
-# What every capture has.
+# Entries that every capture has.
 
 
 def _under(compile_id: Id, attempt: int = 0) -> Any:
-    """Entries in the scope are the capture's."""
+    """Attributes entries in the scope to the capture."""
     context = CompileContext(compile_id_of(compile_id))
     context.attempt = attempt
     return compile_context(context)
@@ -183,7 +183,7 @@ def _artifact(name: str, encoding: str, payload: str | list[str]) -> None:
 
 
 def _start(compile_id: Id, code: types.CodeType, line: int, first: object) -> _Open:
-    """The capture's first entry, once: where the program stands."""
+    """Writes the capture's first entry, once: the program's place."""
     if compile_id in _open:
         return _open[compile_id]
     opened = _Open(*shown_place(code, line, first))
@@ -201,7 +201,7 @@ def _frame(code: types.CodeType, line: int) -> dict[str, Any]:
 
 
 class _Times:
-    """When a capture that ends now began and had its graph, in nanoseconds."""
+    """Start of a capture that ends now, and the time of its graph, in nanoseconds."""
 
     def __init__(self, elapsed: float, backend_seconds: float, ready: int) -> None:
         self.end = time.time_ns()
@@ -210,7 +210,7 @@ class _Times:
         self.ready = ready
 
     def events(self) -> list[tuple[str, int, int]]:
-        """Names as PyTorch's front end has them, with begin and end."""
+        """Events with PyTorch's names, with begin and end."""
         rows = [("dynamo", self.start, self.end), ("entire_frame_compile", self.start, self.end)]
         if not self.ready:
             return [*rows, ("bytecode_tracing", self.start, self.end)]
@@ -272,7 +272,7 @@ def _advised(segment: Segment) -> str:
 
 
 def _told(segment: Segment) -> str:
-    """The segment, besides its graph and guards."""
+    """Facts about the segment beside graph and guards."""
     frames = [f"  {frame.name} ({frame.filename}:{frame.lineno})" for frame in segment.frames]
     parts = {
         f"ends: {segment.exit}": [f"  {segment.reason}", *frames] if segment.reason else [],

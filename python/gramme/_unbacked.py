@@ -1,4 +1,4 @@
-"""What PyTorch's passes look for on nodes of a graph whose sizes or numbers come out of data.
+"""Sets what PyTorch's passes expect on nodes of a graph with sizes or numbers from data.
 
 Only imported when there are such: sympy takes most of a second to import.
 """
@@ -23,7 +23,7 @@ __all__ = ["propagate"]
 
 
 class _Propagation(torch.fx.Interpreter):
-    """Runs the graph on fakes and notes what each node gives, and which symbols are first found in it."""
+    """Runs the graph on fakes and notes each node's value and the symbols that first occur in it."""
 
     def __init__(self, graph_module: torch.fx.GraphModule, env: ShapeEnv) -> None:
         super().__init__(graph_module, garbage_collect_values=False)
@@ -47,7 +47,7 @@ def propagate(
     sources: Sequence[Source | None],
     prepare: Callable[[FakeTensorMode], None],
 ) -> None:
-    """Gives nodes example values, in a mode of their own that is prepared, and the symbols that they bring."""
+    """Sets nodes' example values, made in a prepared mode of their own, and the symbols that they bring."""
     mode = FakeTensorMode(shape_env=env)
     prepare(mode)
     fakes = []

@@ -43,7 +43,7 @@ _PLACE = re.compile(r" \((.*):(\d+)\)$")
 
 
 class Change(NamedTuple):
-    """What a guard that failed says has changed.
+    """The change that a failed guard reports.
 
     Attributes:
         kind: a name that stays when words change: a row of src/base/mismatches.def.
@@ -60,7 +60,7 @@ class Change(NamedTuple):
 
     @property
     def is_path(self) -> bool:
-        """Whether nothing changed: a loop has ended, and the program takes another path."""
+        """Whether no value changed: a loop has ended, and the program takes another path."""
         return self.kind == "LoopEnd"
 
 
@@ -86,7 +86,7 @@ class Symbol(NamedTuple):
 
 
 def symbols(rows: Sequence[tuple[str, int | None, int | None]]) -> list[Symbol]:
-    """Of (source, lowest, highest), named as a ShapeEnv does by the hashes of their sources."""
+    """Symbols from (source, lowest, highest), named as by a ShapeEnv after the hashes of their sources."""
     used: set[int] = set()
     found: list[Symbol] = []
     for source, lowest, highest in rows:
@@ -117,7 +117,7 @@ def module_words(path: str) -> str:
 
 
 def recompile_limit(limit: int, code: types.CodeType, line: int, first: object, failing: str, hint: str) -> str:
-    """What a user reads when the recompile limit is reached: where, what changed, what to do; called from C++."""
+    """The warning at the recompile limit: the place, the change, the remedy. Called from C++."""
     what = in_words(failing)
     place = _called(code, line, first)
     return (
@@ -129,7 +129,7 @@ def recompile_limit(limit: int, code: types.CodeType, line: int, first: object, 
 def nothing_captured(
     function: types.FunctionType, first: object, reason: str, detail: str, hint: str, file: str, line: int
 ) -> str | None:
-    """What a user reads when a model's first call put no operation in a graph; called from C++."""
+    """The warning if a model's first call put no operation in a graph. Called from C++."""
     if not isinstance(first, torch.nn.Module):
         return None
     place = _called(function.__code__, function.__code__.co_firstlineno, first)
@@ -142,7 +142,7 @@ def nothing_captured(
 
 
 def called_place(code: types.CodeType, line: int, first: Any) -> tuple[str, str, int]:
-    """Name, file and line of a function, or of the module that torch.nn's functions were called on."""
+    """Name, file and line of a function, or of the module on which torch.nn's functions were called."""
     if is_shown(code.co_filename) or not isinstance(first, torch.nn.Module):
         return code.co_qualname, code.co_filename, line
     forward = getattr(type(first).forward, "__code__", code)
@@ -158,7 +158,7 @@ def _part(name: str) -> str:
 
 
 def tell_of_modes() -> None:
-    """Said once, at the first call of a compiled function that is not captured under a mode. Called from C++."""
+    """Warns once, at the first call of a compiled function that a mode prevents from capturing. Called from C++."""
     logging.getLogger("gramme").warning(
         "a torch dispatch mode is entered around a compiled function: until it is left, compiled functions run "
         "uncompiled (eager), and the mode hears of each operator of theirs"
@@ -166,7 +166,7 @@ def tell_of_modes() -> None:
 
 
 def tell_of_tracer() -> None:
-    """Said once, at the first call of a compiled function under a trace or profile function. Called from C++."""
+    """Warns once, at the first call of a compiled function under a trace or profile function. Called from C++."""
     logging.getLogger("gramme").warning(
         "a trace or profile function is set (by a debugger, coverage, cProfile or torch.profiler(with_stack=True)): "
         "until it is removed, compiled functions run uncompiled (eager) and nothing is captured. Functions with "

@@ -1,4 +1,4 @@
-"""Tensors that wrap others: taken apart and put together, as PyTorch's front end does, with one context for equal ones.
+"""Flattens and unflattens tensors that wrap others, as PyTorch's front end does, with one context for equal ones.
 
 A class is traceable if it has `__tensor_flatten__` and `__tensor_unflatten__`. Called from C++.
 """
@@ -19,11 +19,11 @@ _known: dict[Hashable, tuple[tuple[str, ...], Any]] = {}
 
 
 class _ChangedError(Exception):
-    """The class does not say what its instances are made of."""
+    """The class does not describe its instances' parts."""
 
 
 def _key(value: Any) -> Hashable:
-    """Equal for values that no program can tell apart, as far as their classes compare them."""
+    """A key that is equal for equal values of the same types, by their classes' comparisons."""
     kind = type(value)
     if kind is float:
         return kind, struct.pack("d", value)
@@ -42,7 +42,7 @@ def _key(value: Any) -> Hashable:
 
 
 def is_traceable(cls: type) -> bool:
-    """True if instances say what they are made of, and operators go to the class."""
+    """True if instances can be flattened and operators are dispatched to the class."""
     wraps = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__  # type: ignore[attr-defined]
     return wraps and hasattr(cls, "__tensor_flatten__") and hasattr(cls, "__tensor_unflatten__")
 
@@ -83,5 +83,5 @@ def fields(value: Any) -> tuple[str, ...] | None:
 
 
 def is_immutable(value: Any) -> bool:
-    """True for what nobody changes: it is the same whenever it is the same object."""
+    """True for immutable objects: the same object is always equal to itself."""
     return isinstance(value, enum.Enum | type | torch.dtype | torch.device | torch.layout | torch.memory_format)

@@ -63,7 +63,7 @@ class CaptureError(RuntimeError):
         self.module = module_words(module)
         shown = f"\n    {self.source_line}" if self.source_line else ""
         advice = f"\n  hint: {hint}" if hint else ""
-        more = stack.count("  File ") > 1 or (stack and f'File "{file}"' not in stack)  # it is in a library
+        more = stack.count("  File ") > 1 or (stack and f'File "{file}"' not in stack)  # the line is in a library
         calls = f"\n  calls, the innermost last:\n{stack}".rstrip() if more else ""
         within = f", in module {self.module}" if module else ""
         place = f'File "{file}", line {line}{within}{shown}'
@@ -102,7 +102,7 @@ def capture_error(
 
 
 def refused_graph(reason: str, graph_module: Any) -> CaptureError:
-    """Where one graph was asked for, and the backend does not take it; torch.compile's callers catch it."""
+    """The error under fullgraph=True if the backend declines the graph; torch.compile's callers can catch it."""
     stacks = [node.meta.get("stack_trace") for node in graph_module.graph.nodes if node.op == "call_function"]
     frame = last_frame(next(filter(None, reversed(stacks)), None))
     file, line, function = frame[:3] if frame else ("", 0, "the function")
@@ -110,7 +110,7 @@ def refused_graph(reason: str, graph_module: Any) -> CaptureError:
 
 
 def _unsupported() -> type[CaptureError]:
-    """What torch.compile's callers catch; not before the module that they have it from is imported."""
+    """The class that torch.compile's callers catch, once the module that defines it is imported."""
     return _capture_error_of_torch() if names.loaded(names.DYNAMO_EXC) else CaptureError
 
 
@@ -133,7 +133,7 @@ def _capture_error_of_torch() -> type[CaptureError]:
 
 
 def recompile_limit_error(message: str) -> RuntimeError:
-    """What torch.compile's callers catch where the recompile limit is an error; called from C++."""
+    """The error at the recompile limit that torch.compile's callers can catch. Called from C++."""
     return _recompile_limit_error()(message)
 
 
@@ -152,7 +152,7 @@ def _user_error() -> type[CaptureError]:
     from ._torch.names import UserError, UserErrorType
 
     class DataDependentError(CaptureError, UserError):
-        """What torch.compile's callers catch where a number that comes out of data had to be known."""
+        """A number from data had to be known; torch.compile's callers can catch it."""
 
         def __init__(self, *args: Any) -> None:
             CaptureError.__init__(self, *args)

@@ -1,3 +1,4 @@
+// The Python class Captured: what a backend may ask about a captured graph.
 #include "api/captured.h"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -11,7 +12,7 @@ namespace nb = nanobind;
 namespace gramme::api {
 namespace {
 
-/// A C++ function's PythonError as nanobind's.
+/// Calls a function of gramme, and turns its PythonError into nanobind's.
 template <class Body>
 nb::object guarded(Body body) {
   try {
@@ -21,7 +22,7 @@ nb::object guarded(Body body) {
   }
 }
 
-/// What tells a tensor from others, but for its data: its type and its dispatch keys. None if only its class knows.
+/// A key of the tensor's metadata: its type and dispatch keys. None for a tensor whose sizes only its class knows.
 nb::object tensor_type(nb::handle tensor) {
   if (!aten::is_tensor(tensor.ptr())) throw nb::type_error("not a tensor");
   const aten::TensorSpec& spec = *aten::tensor_spec(tensor.ptr());

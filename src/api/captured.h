@@ -1,4 +1,4 @@
-// backend::Captured as a Python object.
+// Passes backend::Captured to Python.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -8,10 +8,10 @@ namespace gramme::api {
 
 void bind_captured(nanobind::module_& m);
 
-/// A Captured that Python code may keep longer than it can be asked.
+/// A Captured whose Python object may outlive it; using the object later raises.
 class CapturedForPython {
  public:
-  /// All must live as long. The guards are those that the segment has now.
+  /// The arguments must live as long as this object. The guards are those that the segment has now.
   CapturedForPython(const graph::Graph& graph, const backend::HandedOver& record, const backend::CallInputs& inputs,
                     const plan::Segment& segment);
   ~CapturedForPython() { captured_->close(); }

@@ -1,3 +1,5 @@
+// Sets up a capture from options and PyTorch's settings, passes its graph to the backend, and learns from the result
+// for later captures.
 #include "api/capturer.h"
 
 #include <algorithm>
@@ -37,14 +39,14 @@ std::string place_of(const runtime::FrameView& frame) {
          std::to_string(bytecode::decode(frame.code).line(frame.offset)) + ")";
 }
 
-/// What the function makes of the message.
+/// Raises the exception that the function makes from the message.
 [[noreturn]] void raise(const Owned<>& make, const std::string& message) {
   Owned<> error = take(PyObject_CallFunction(make.get(), "s", message.c_str()));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   throw PythonError();
 }
 
-/// gramme.errors.CaptureError with the user's line.
+/// Raises gramme.errors.CaptureError with the user's line.
 [[noreturn]] void raise_capture_error(const plan::Ending& ending) {
   Owned<> module = take(import_module("gramme.errors"));
   Owned<> make = take(PyObject_GetAttrString(module.get(), "capture_error"));
@@ -56,16 +58,16 @@ std::string place_of(const runtime::FrameView& frame) {
   throw PythonError();
 }
 
-/// True if the segment is bound to a number that may differ next time.
+/// True if the fact guards a number that may differ in the next call.
 bool may_become_dynamic(const guards::Fact& fact) {
   if (fact.kind != guards::Kind::Constant) return false;
   PyObject* object = fact.object.get();
   return (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && trace::may_vary(fact.source);
 }
 
-constexpr int kMostRestarts = 100;  // of a backend, as in torch._dynamo
+constexpr int kMostRestarts = 100;  // of a backend, the same as in torch._dynamo
 
-/// True if the frame, or one that waits for it, is in the middle of an optimizer's method.
+/// True if the frame or one of its callers is in the middle of an optimizer's method.
 bool is_in_step(const runtime::FrameView& frame) {
   PyTypeObject* const optimizer = once([] { return imported_type("torch.optim.optimizer", "Optimizer"); });
   auto is_method = [&](PyObject* const* locals, int count) {
@@ -77,8 +79,8 @@ bool is_in_step(const runtime::FrameView& frame) {
                                }));
 }
 
-/// What the backend needs as constants, or all numbers among the graph's inputs that are no symbols, are; the capture
-/// starts again.
+/// Restarts the capture with constants: those that the backend needs, or else all numbers among the graph's inputs that
+/// are no symbols.
 [[noreturn]] void specialize(const backend::Captured& captured) {
   trace::NeedsConstant needed{captured.constants(), true};
   for (const graph::Node* node : captured.graph().placeholders())
@@ -86,7 +88,7 @@ bool is_in_step(const runtime::FrameView& frame) {
   throw needed;
 }
 
-/// The segment is for the very objects that became part of the compiled code.
+/// Adds guards for the identity of objects that became part of the compiled code.
 void require_frozen(const backend::Captured& captured, const std::vector<Owned<>>& inputs, plan::Segment& segment) {
   if (captured.frozen().empty()) return;
   std::vector<guards::Fact> facts;
@@ -95,7 +97,7 @@ void require_frozen(const backend::Captured& captured, const std::vector<Owned<>
   segment.guards.require(std::move(facts));
 }
 
-/// A comma-separated list, now, as gramme._policy reads it; null if it is empty.
+/// An option's comma-separated list, parsed by gramme._policy; null if it is empty.
 Owned<> listed(Option& option, const char* reader) {
   const Owned<> text = option.value();
   if (!text || PyObject_IsTrue(text.get()) != 1) return {};
@@ -122,7 +124,7 @@ std::unordered_set<int64_t> numbers_of(Option& option) {
   return result;
 }
 
-/// Notes a size or number, or those of the tensors in a container, as if a capture had been bound to it.
+/// Notes an object's sizes or number (in containers too) as if a capture had specialised on them.
 void note(trace::Policy& policy, PyObject* object, source::Pool& pool, const source::Source* source, int depth = 0) {
   constexpr int kDeepest = 3;
   using SK = source::Kind;
@@ -140,7 +142,7 @@ void note(trace::Policy& policy, PyObject* object, source::Pool& pool, const sou
   }
 }
 
-/// While a capture runs, its report may hear of lines.
+/// Passes the lines of a capture to its report while the capture runs.
 class Listens {
  public:
   Listens(trace::Policy& policy, trace::LineListener* listener) : policy_(policy) { policy.lines = listener; }
@@ -151,7 +153,7 @@ class Listens {
   trace::Policy& policy_;
 };
 
-/// torch._dynamo.config.side_effect_replay_policy, if it has something to say of each capture: "warn" or "error".
+/// torch._dynamo.config.side_effect_replay_policy if it is "warn" or "error"; else empty.
 std::string judges_effects() {
   static Option option(of_torch::DynamoConfig, "side_effect_replay_policy");
   const Owned<> policy = option.value();
@@ -159,7 +161,7 @@ std::string judges_effects() {
   return how == "warn" || how == "error" ? how : "";
 }
 
-/// Of what captures count on.
+/// Packs a contract and the option `dynamic` into a number.
 uint64_t number_of(const trace::Contract& contract, const std::optional<bool>& dynamic) {
   const bool flags[] = {true,
                         contract.as_is,
@@ -177,7 +179,7 @@ uint64_t number_of(const trace::Contract& contract, const std::optional<bool>& d
   return number;
 }
 
-/// The nodes of a graph that is kept say what they give.
+/// Stores example values of a kept graph's nodes.
 void keep_examples(const Owned<>& module, PyObject* captured) {
   apart_or_throw([&] {
     take(PyObject_CallFunctionObjArgs(imported("gramme._logging", "keep_examples").get(), module.get(), captured,
@@ -185,11 +187,12 @@ void keep_examples(const Owned<>& module, PyObject* captured) {
   });
 }
 
-/// torch._dynamo.error_on_graph_break: its own beginning and end are carried out for real, and no breaks.
+/// Raises for a graph break under torch._dynamo.error_on_graph_break. Entering and leaving that context run uncaptured
+/// too, but do not count.
 void refuse_break(const plan::Segment& segment) {
   if (segment.exit.kind != plan::ExitKind::Concrete || segment.ending.raises || is_told(segment)) return;
   if (segment.ending.detail.find("ErrorOnGraphBreak") != std::string::npos || !is_break_error()) return;
-  leave_break_error();  // the frame is left without its own end of it
+  leave_break_error();  // the frame is left before it can leave the context
   raise_capture_error(segment.ending);
 }
 
@@ -213,7 +216,7 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
   return true;
 }
 
-/// The graph is the one of `captured`, or as good.
+/// `graph` is the one of `captured` or an equivalent copy.
 bool Capturer::compile(PyObject* compiler, const graph::Graph& graph, const std::vector<Owned<>>& inputs,
                        const CapturedForPython& captured, plan::Segment& segment, Report& report) const {
   const bool native = is_native(compiler), bodies = graph.has_bodies();
@@ -245,7 +248,7 @@ bool Capturer::compile(PyObject* compiler, const graph::Graph& graph, const std:
   return true;
 }
 
-/// What the program asked for, then what torch._dynamo.config says, now.
+/// The program's options come first, then the present settings of torch._dynamo.config.
 void Capturer::set_dynamic(trace::Policy& policy) const {
   static Option automatic(of_torch::DynamoConfig, "automatic_dynamic_shapes"),
       fixed(of_torch::DynamoConfig, "assume_static_by_default"), ints_fixed(of_torch::DynamoConfig, "specialize_int"),
@@ -297,11 +300,11 @@ void Capturer::judge_effects(const trace::Trace& trace) {
 }
 
 namespace {
-/// The code of a function; null for other objects.
+/// The code of a function; null for another object.
 Owned<> code_of(PyObject* object) { return PyFunction_Check(object) ? share(PyFunction_GET_CODE(object)) : Owned<>(); }
 }  // namespace
 
-/// Notes the numbers and sizes the segment is bound to.
+/// Notes the numbers, sizes and objects that the segment's guards fix.
 void Capturer::learn(trace::Policy& policy, const plan::Segment& segment) {
   std::unordered_set<size_t> cached;
   for (const guards::Fact& fact : segment.guards.description().facts) {
@@ -390,7 +393,7 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   const Listens listens(policy, report.begin());
   policy.in_step = options_.contract.counts() && is_in_step(frame);
   set_dynamic(policy);
-  // Those that call the program's operations as they are have nothing to rehearse.
+  // A backend that calls the program's operations unchanged needs no rehearsal.
   Owned<> rehearsal;
   if (frame.rehearses && !policy.contract.as_is)
     rehearsal = take(PyObject_CallNoArgs(imported("gramme._policy", "rehearsal").get()));
@@ -436,8 +439,8 @@ bool Capturer::can_hand_over(const plan::Segment& segment, const std::vector<Own
 
 bool Capturer::hand_over(const runtime::FrameView& frame, plan::Segment& segment, const std::vector<Owned<>>& inputs) {
   const std::shared_ptr<const backend::KeptGraph> kept = backend::kept_graph(segment);
-  if (!kept || !kept->describes(inputs)) return false;    // somebody heard of the recompile since it was asked
-  const Owned<> sources = share(segment.guards.basis());  // of the graph: guards that are required have others
+  if (!kept || !kept->describes(inputs)) return false;    // code ran since it was asked
+  const Owned<> sources = share(segment.guards.basis());  // of the graph; guards required later have others
   const std::shared_ptr<Point> point = point_of(frame);
   Compilation compilation(frame);
   Report report(frame, point->ids);
@@ -451,7 +454,7 @@ bool Capturer::hand_over(const runtime::FrameView& frame, plan::Segment& segment
     if (!compiled) return false;
     refuse_break(segment);
   } catch (const trace::NeedsConstant&) {
-    return false;  // the capture will be told again
+    return false;  // the new capture will learn of it again
   } catch (const PythonError&) {
     report.failed();
     throw;
@@ -471,7 +474,7 @@ bool Capturer::taken(const runtime::FrameView& frame, plan::Segment& segment) {
   return true;
 }
 
-/// A function that is made anew for each call fails a guard on its identity. Later captures guard its code instead.
+/// A function that each call makes anew fails a guard on its identity. Later captures guard its code instead.
 void Capturer::missed(const runtime::FrameView& frame, const plan::Segment& segment) {
   trace::Policy& policy = point_of(frame)->policy;
   for (const guards::Fact& fact : segment.guards.description().facts)

@@ -1,4 +1,4 @@
-// The capturing side as the runtime sees it: interp captures, backend compiles.
+// The implementation of the runtime's Capturer: `interp` captures, a backend compiles.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,19 +13,19 @@
 
 namespace gramme::api {
 
-/// What gramme.compile was told.
+/// The options of gramme.compile.
 struct Options {
   Owned<> backend;                     // callable (GraphModule, example_inputs) -> callable
-  std::optional<int> recompile_limit;  // none: PyTorch's, now
+  std::optional<int> recompile_limit;  // none: PyTorch's setting at each capture
   bool keep_graphs = false;            // for explain()
   trace::Contract contract = trace::kClosed;
-  std::optional<bool> dynamic;  // may sizes vary: all, none, or those that changed
+  std::optional<bool> dynamic;  // whether sizes vary: all (true), none (false), those that changed (no value)
   Owned<> guard_filter = {};    // callable, or null
-  /// python/gramme/_terms.py: entries with equal terms share captures. 0: with no other. Odd: PyTorch's compilers get
-  /// the graphs, so that their settings count.
+  /// Entries with equal terms share captures (python/gramme/_terms.py). 0: shares with none. Odd: a compiler of PyTorch
+  /// gets the graphs, so its settings count too.
   uint64_t terms = 0;
-  bool shares = false;  // graphs that captures for other backends made may be handed over to this one
-  std::vector<trace::NamedSource> varies = {};  // sizes and ints that do, of a capture that is not run
+  bool shares = false;                          // this backend may get graphs that were captured for another
+  std::vector<trace::NamedSource> varies = {};  // for gramme.export: the sizes and ints that vary
 };
 
 class Capturer final : public runtime::Capturer {
@@ -53,18 +53,18 @@ class Capturer final : public runtime::Capturer {
     Py_VISIT(options_.guard_filter.get());
     return 0;
   }
-  /// For tests: what captures are told that begin at a function's start, and all others.
+  /// For tests: sets the policies of captures that begin at a function's start, and of all others.
   void tell(trace::Policy at_start, trace::Policy later) {
     options_.terms = 0;
     options_.shares = false;
     at_start_ = std::move(at_start);
     later_ = std::move(later);
   }
-  /// Forgets what earlier captures taught.
+  /// Forgets what was learned from earlier captures.
   void forget() { points_.clear(); }
 
  private:
-  /// Gets the backend to compile the trace's graph.
+  /// Lets the backend compile the trace's graph.
   bool compile(PyObject* compiler, const trace::Trace& trace, const std::vector<Owned<>>& inputs,
                plan::Segment& segment, const runtime::FrameView& frame, Report& report) const;
   bool compile(PyObject* compiler, const graph::Graph& graph, const std::vector<Owned<>>& inputs,
@@ -77,14 +77,14 @@ class Capturer final : public runtime::Capturer {
   std::unique_ptr<plan::Segment> capture(const runtime::FrameView& frame, trace::Policy& policy, Report& report,
                                          bool& refused) const;
   void set_dynamic(trace::Policy& policy) const;
-  /// torch._dynamo.config.side_effect_replay_policy: warns of what the segment changes, or raises.
+  /// Warns of the segment's side effects, or raises, as torch._dynamo.config.side_effect_replay_policy says.
   static void judge_effects(const trace::Trace& trace);
   static void learn(trace::Policy& policy, const plan::Segment& segment);
   void insist_on_whole(const runtime::FrameView& frame, const plan::Segment* segment) const;
 
   Options options_;
   trace::Policy at_start_, later_;
-  // What earlier captures taught, by resume point. A capture under way keeps its own over a reset.
+  // What was learned from earlier captures, by resume point. A running capture keeps its own over a reset.
   std::unordered_map<uint64_t, std::shared_ptr<Point>> points_;
 };
 

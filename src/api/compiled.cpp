@@ -1,4 +1,4 @@
-// What captured code sees in compiled callables: the Python they were made of.
+// Models of compiled callables in captured code: a call goes on in the Python function that was compiled.
 #include "api/compiled.h"
 
 #include "base/imported.h"
@@ -32,12 +32,12 @@ Value* bind_entry(Trace& trace, const Args& args) {
   return method;
 }
 
-/// What is around a callable that is no Python function.
+/// The wrapper of a compiled callable that is no Python function.
 Value* call_wrapper(Trace& trace, value::Function* wrapper, const Args& args) {
   return trace.inliner->call(wrapper, args);
 }
 
-/// Asks whether gramme.compile takes these options; what it makes of a function then, for a look at it.
+/// Calls gramme.compile with these options on a function, to see whether it accepts them; returns the result.
 Owned<> try_options(Trace& trace, value::Function* compile, const Args& args) {
   Owned<> options = take(PyDict_New()), model = take(PyTuple_Pack(1, compile->object));
   for (size_t i = 0; i < args.keywords; ++i) {
@@ -47,11 +47,11 @@ Owned<> try_options(Trace& trace, value::Function* compile, const Args& args) {
     check(PyDict_SetItem(options.get(), args.names[i], option.get()));
   }
   Owned<> made = Owned<>::steal(PyObject_Call(compile->object, model.get(), options.get()));
-  PyErr_Clear();  // what it raised, it raises where it is called for real
+  PyErr_Clear();  // the uncaptured call will raise the same
   return made;
 }
 
-/// gramme.compile(function, …): replay makes the compiled function, the capture goes through the function itself.
+/// gramme.compile(function, …): replay makes the compiled function, while the capture calls the function itself.
 Value* make_entry(Trace& trace, value::Function* compile, const Args& args) {
   PyObject* const with_options = once([] {
     Owned<> module = take(import_module("gramme._compile"));

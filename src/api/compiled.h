@@ -3,7 +3,7 @@
 
 namespace gramme::api {
 
-/// Once, after the types are made.
+/// Called once, after the types exist.
 void register_compiled();
 
 }  // namespace gramme::api

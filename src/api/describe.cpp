@@ -1,3 +1,4 @@
+// Builds the dicts from which gramme.Segment is made, and lists the segments in caches.
 #include "api/describe.h"
 
 #include <nanobind/stl/string.h>
@@ -19,7 +20,7 @@ nb::tuple place(PyObject* code, int unit) {
                         nb::borrow(object->co_qualname));
 }
 
-/// The calls that led to the end of the segment, the innermost first.
+/// The calls at the segment's end, the innermost first.
 nb::list frames(const plan::Ending& ending) {
   nb::list frames;
   for (size_t i = ending.stack.size(); i-- > 0;)
@@ -27,7 +28,7 @@ nb::list frames(const plan::Ending& ending) {
   return frames;
 }
 
-/// The opcode of the instruction that is carried out for real; empty if the segment does not end in front of one.
+/// The opcode of the instruction before which the segment ends and which runs uncaptured; empty for other ends.
 const char* instruction(PyCodeObject* code, const plan::Exit& exit) {
   if (exit.kind != plan::ExitKind::Concrete) return "";
   const bool pushed = !exit.pushed.empty();

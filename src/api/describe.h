@@ -1,4 +1,4 @@
-// Segments as rows for Python: what explain() and reports show.
+// Describes cached segments for explain() and reports.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -9,10 +9,10 @@
 
 namespace gramme::api {
 
-/// Families of all living entries.
+/// The families of all existing entries.
 std::vector<std::weak_ptr<runtime::Family>>& families();
 
-/// What is cached now, with the code objects in which it begins. Finalizers may change the tables meanwhile.
+/// The cached segments with the code objects in which they begin: a copy, since finalizers may change the tables.
 std::vector<std::pair<Owned<PyCodeObject>, runtime::SegmentPtr>> segments_of(const runtime::Family& family);
 
 /// The fields of gramme.Segment, as far as C++ knows them.

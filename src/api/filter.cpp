@@ -1,3 +1,4 @@
+// Decides which guards may be dropped, and applies the answers of the program's function.
 #include "api/filter.h"
 
 #include <algorithm>
@@ -14,15 +15,15 @@ using guards::Fact;
 using guards::Kind;
 using source::Source;
 
-/// True if such a fact only says that what the program decided by is still so. What others say is also needed to find
-/// what the graph takes, and for kernels that trust it.
+/// True if facts of this kind only ensure that the program would decide the same. Others are also needed to find the
+/// graph's inputs, and for kernels that rely on them.
 bool is_only_a_condition(Kind kind) {
   static constexpr Kind kConditions[] = {Kind::Constant, Kind::Identity, Kind::Absent,     Kind::Code,
                                          Kind::SetIs,    Kind::Warning,  Kind::Subclasses, Kind::Subclass};
   return std::ranges::find(kConditions, kind) != std::end(kConditions);
 }
 
-/// Sources below which something is read.
+/// Sources that are read, or from which others are read.
 std::unordered_set<const Source*> inner_sources(const plan::GuardDescription& guards) {
   std::unordered_set<const Source*> result;
   const auto add = [&](const Source* source) {

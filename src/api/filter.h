@@ -1,12 +1,12 @@
-// torch.compile's option guard_filter_fn: which guards a segment goes without, because the program asks for that.
+// torch.compile's option guard_filter_fn: drops the guards that the program wants dropped.
 #pragma once
 #include "base/ref.h"
 #include "plan/segment.h"
 
 namespace gramme::api {
 
-/// Asks the function, as PyTorch's front end does, and drops what it refuses. Guards that a segment needs to be run at
-/// all stay: a warning names those. Raises what the function raises.
+/// Calls the function with the guards, as PyTorch's front end does, and drops those that it rejects. Guards without
+/// which a segment cannot run stay, and a warning names them. An exception of the function propagates.
 void filter_guards(PyObject* function, plan::Segment& segment);
 
 }  // namespace gramme::api

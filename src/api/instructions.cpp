@@ -1,3 +1,4 @@
+// Lists decoded instructions with readable operands.
 #include "api/instructions.h"
 
 #include "bytecode/code.h"
@@ -10,7 +11,7 @@ namespace {
 
 using opcode::Operand;
 
-/// What the argument stands for: a name, a constant, else the number.
+/// What the argument refers to: a name or a constant; else the number itself.
 nb::object operand_of(PyCodeObject* code, const bytecode::Instruction& instruction) {
   const int arg = instruction.arg;
   const Operand kind = opcode::operand(instruction.op);

@@ -1,4 +1,4 @@
-// gramme._C.instructions: code as Python looks through it, the same for every version of CPython.
+// gramme._C.instructions: lists the instructions of a code object for Python code, the same for every CPython.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,3 +1,4 @@
+// Finds out who listens, and builds the events that they get.
 #include "api/listeners.h"
 
 #include <nanobind/stl/string.h>
@@ -17,9 +18,9 @@ namespace nb = nanobind;
 namespace gramme::api {
 namespace {
 
-/// True if the handler writes the log for somebody. PyTorch's own is there in every process and writes nothing without
-/// a folder; it finds that out when it gets its first entry. pytest adds its own to each logger that passes nothing on,
-/// during each test.
+/// True if the handler writes the log for a reader. PyTorch's own exists in every process but writes nothing without a
+/// folder, which it notices only at its first entry. pytest adds handlers of its own to non-propagating loggers during
+/// tests.
 bool writes(PyObject* handler) {
   const Owned<> module = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(handler)), "__module__"));
   if (PyUnicode_Check(module.get()) && utf8_of(module.get()) == "_pytest.logging") return false;
@@ -41,7 +42,7 @@ void call(PyObject* listener, const char* method, const nb::dict& event) {
   take(PyObject_Call(function.get(), none.get(), event.ptr()));
 }
 
-/// Where the frame stands.
+/// The frame's position, as fields of an event.
 nb::dict place(const runtime::FrameView& frame, const plan::CompileId& id) {
   nb::dict event;
   event["code"] = nb::borrow(reinterpret_cast<PyObject*>(frame.code));
@@ -68,7 +69,7 @@ void tell(const char* method, const nb::dict& event) {
 
 nb::tuple as_tuple(const plan::CompileId& id) { return nb::make_tuple(id.frame, id.recompile); }
 
-/// What _words.Change takes.
+/// The arguments of _words.Change.
 nb::tuple as_tuple(const Mismatch& why) { return nb::make_tuple(why.kind_name(), why.subject, why.text, why.hint()); }
 
 void tell_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,

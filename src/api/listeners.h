@@ -1,5 +1,5 @@
-// Who hears of captures: the recording under way (gramme.record), and PyTorch's structured log while it is written
-// (TORCH_TRACE). Both are objects of Python that are called alike; python/gramme/_events.py says with what.
+// Tells listeners of captures: the running recording (gramme.record), and PyTorch's structured log while it is written
+// (TORCH_TRACE). Both are Python objects with the methods of python/gramme/_events.py.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -8,22 +8,22 @@
 
 namespace gramme::api {
 
-/// True if the log is written anywhere.
+/// True if the structured log is written.
 bool has_log();
 bool has_listeners();
 
-/// Calls the method of each, in the scope of apart_or_throw.
+/// Calls the method of each listener. Call it inside apart_or_throw().
 void tell(const char* method, const nanobind::dict& event);
 
 /// (frame, recompile)
 nanobind::tuple as_tuple(const plan::CompileId& id);
 
-/// Why none of the segments there could be used; a capture follows, which will be called so.
+/// Tells why no cached segment could be used, and the id of the capture that follows.
 void tell_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
                     const plan::CompileId& id);
-/// A segment of another entry is taken in the place of a capture; a recording numbers it.
+/// Tells that a segment of another entry is used instead of a capture; a recording numbers it.
 void tell_shared(const runtime::FrameView& frame, plan::Segment& segment);
-/// A resume point was captured as often as it may.
+/// Tells that a resume point has reached its limit of captures.
 void tell_limit(const runtime::FrameView& frame, int limit, const Mismatch& reason, const plan::CompileId& id);
 
 }  // namespace gramme::api

@@ -1,3 +1,4 @@
+// Differences of the thread's counters between opening and reading.
 #include "api/meter.h"
 
 #include <optional>
@@ -13,7 +14,7 @@ namespace {
 
 using runtime::Counters;
 
-/// One row per number of a reading: ROW(name, value), of the runtime and of the dispatcher.
+/// The numbers of a reading: ROW(name, value), from the runtime's and the dispatcher's counters.
 #define GRAMME_READINGS(ROW)                         \
   ROW(inside, runtime.operators + dispatched.inside) \
   ROW(outside, dispatched.outside)                   \
@@ -49,7 +50,7 @@ struct Reading {
   }
 };
 
-/// Counts what its thread does while it is open.
+/// Counts the operations and captures of its thread while it is open.
 class Meter {
  public:
   ~Meter() {
@@ -89,7 +90,7 @@ class Meter {
   Reading before_{}, now_{};
 };
 
-/// A call whose operators count as inside one graph.
+/// Calls a function whose operators count as inside one graph.
 nb::object run_as_graph(nb::callable function, nb::tuple args) {
   aten::InGraph graph;
   nb::object result = nb::steal(PyObject_CallObject(function.ptr(), args.ptr()));

@@ -1,4 +1,4 @@
-// gramme._C.Meter: what gramme.meter reads.
+// gramme._C.Meter: the counters behind gramme.meter.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,4 +1,5 @@
-// The extension module gramme._C: plugs interp, backend and builtins into runtime.
+// The extension module gramme._C: initialises the rooms, checks the versions of torch and CPython, and binds the
+// functions that Python calls.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -57,7 +58,7 @@ nb::object make_entry(nb::object function, nb::object backend, bool fullgraph, s
   if (!entry) throw nb::python_error();
   std::erase_if(families(), [](const std::weak_ptr<runtime::Family>& family) { return family.expired(); });
   families().push_back(runtime::family_of(entry));
-  families().back().lock()->looked_over = keep_graphs;  // whoever asks what is captured sees it
+  families().back().lock()->looked_over = keep_graphs;  // its segments can be shown
   return nb::steal(entry);
 }
 
@@ -101,17 +102,17 @@ nb::dict counters(nb::object entry) {
   return result;
 }
 
-/// All cached segments, in the order of their functions' lines and resume points.
+/// All cached segments, ordered by line of their function and resume point.
 nb::list segments(nb::object entry) {
   nb::list rows;
   for (auto& [code, segment] : segments_of(*family_of(entry))) rows.append(describe(code.get(), *segment));
   return rows;
 }
 
-/// Takes the bound guards of every segment away; the next check binds them again.
+/// Removes the bound form of every segment's guards; the next check binds them again.
 void unbind(nb::object entry) {
   std::shared_ptr<runtime::Family> family = family_of(entry);
-  std::vector<plan::Dropped> dropped;  // at the end: finalizers may change the tables
+  std::vector<plan::Dropped> dropped;  // destroyed last: finalizers may change the tables
   for (auto& [code, table] : family->tables())
     for (auto& point : table->points())
       if (point)
@@ -121,14 +122,14 @@ void unbind(nb::object entry) {
 void reset() {
   runtime::forget_callees();
   runtime::forget_shared();
-  for (auto& weak : std::vector(families()))  // what is dropped may make entries
+  for (auto& weak : std::vector(families()))  // finalizers of dropped objects may make entries
     if (std::shared_ptr<runtime::Family> family = weak.lock()) {
       family->clear();
       static_cast<Capturer&>(family->capturer()).forget();
     }
 }
 
-/// Calls the function. If it raises, the thread is put back in the modes that it was in.
+/// Calls the function, and restores the thread's modes if it raises.
 nb::object keeping_modes(nb::object function, nb::args args) {
   try {
     Owned<> result = aten::keeping_modes([&] { return take(PyObject_Call(function.ptr(), args.ptr(), nullptr)); });
@@ -138,7 +139,8 @@ nb::object keeping_modes(nb::object function, nb::args args) {
   }
 }
 
-/// Calls the function of a compiler of PyTorch's, out of a capture. What a handler of a signal raises comes at its end.
+/// Calls a function of a PyTorch compiler outside of a capture. An exception that a signal handler raises is raised at
+/// its end.
 nb::object keeping_handlers(nb::object function, nb::args args, nb::kwargs names) {
   HandlersKept handlers;
   const aten::DispatchHoldsSignals operators;
@@ -158,7 +160,7 @@ bool interrupts(nb::handle exception) {
 
 }  // namespace
 
-/// The classes in torch's headers have another layout in each minor version.
+/// Raises for another minor version of torch, whose classes have another layout.
 void refuse_other_torch() {
   const std::string built = std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR) + ".";
   const auto found = nb::cast<std::string>(nb::str(nb::module_::import_("torch").attr("__version__")));
@@ -166,7 +168,7 @@ void refuse_other_torch() {
     throw nb::import_error(("gramme's module for torch " + built + "* was loaded with torch " + found).c_str());
 }
 
-/// Builds of one version differ, too: by the compiler's flags, or a patch.
+/// Raises for other layouts: builds of the same version may differ by compiler flags or patches.
 void refuse_other_layouts() {
   std::string text;
   try {
@@ -178,7 +180,7 @@ void refuse_other_layouts() {
   if (!text.empty()) throw nb::import_error(text.c_str());
 }
 
-/// All that is missing, in one error.
+/// Raises one error that lists all missing names of torch.
 void refuse_missing_names() {
   const std::vector<std::string> missing = of_torch::missing();
   if (missing.empty()) return;

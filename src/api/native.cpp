@@ -1,3 +1,4 @@
+// Binds gramme._C.native, and reads the options of the backend object.
 #include "api/native.h"
 
 #include <nanobind/stl/string.h>

@@ -1,4 +1,4 @@
-// The native executor for Python: gramme._C.native.
+// gramme._C.native: the native executor for Python, and the options of its backend.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -10,9 +10,9 @@ void bind_native(nanobind::module_& m);
 
 /// True if the backend is gramme's own executor, which takes the captured graph without torch.fx.
 bool is_native(PyObject* backend);
-/// Its option caching_allocator.
+/// The backend's option caching_allocator.
 bool caches_memory(PyObject* backend);
-/// Its option recorded_backward.
+/// The backend's option recorded_backward.
 native::Backward backward_of(PyObject* backend);
 
 }  // namespace gramme::api

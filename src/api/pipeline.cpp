@@ -1,3 +1,4 @@
+// Binds the room `pipeline`: argument conversions, names of its autograd nodes in Python, and releases of the GIL.
 #include "api/pipeline.h"
 
 #include <ATen/ThreadLocalState.h>
@@ -33,7 +34,7 @@ const at::Tensor& tensor_of(nb::handle object) {
 
 at::Tensor tensor_or_none(nb::handle object) { return object.is_none() ? at::Tensor() : tensor_of(object); }
 
-/// None for an undefined one.
+/// The tensor's Python object; None for an undefined tensor.
 nb::object object_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return nb::none();
   try {
@@ -59,7 +60,7 @@ nb::tuple tuple_of(const variable_list& tensors) {
   return nb::tuple(objects);
 }
 
-/// Whatever is no stream of torch's is the CPU's.
+/// A stream of torch, or the CPU's for any other object.
 c10::Stream stream_of(nb::handle object) {
   if (!THPStream_Check(object.ptr())) return pipeline::cpu_stream();
   auto* stream = reinterpret_cast<THPStream*>(object.ptr());
@@ -67,7 +68,7 @@ c10::Stream stream_of(nb::handle object) {
                               static_cast<c10::DeviceType>(stream->device_type));
 }
 
-/// Errors of torch and of the program as Python's.
+/// Turns errors of torch and of the program into Python exceptions.
 template <class Call>
 auto translated(Call&& call) {
   try {
@@ -82,7 +83,7 @@ auto translated(Call&& call) {
 
 // ---- Nodes as Python sees them
 
-/// The class that a node of type T has in Python: `type(tensor.grad_fn)`.
+/// Registers the Python class of nodes of type T: `type(tensor.grad_fn)`.
 template <class T>
 nb::object register_node(const char* name) {
   static PyTypeObject type{};
@@ -158,7 +159,7 @@ void bind_order(nb::module_& m) {
 
 // ---- Portals
 
-/// Nodes share the portal itself, never its Python object.
+/// Nodes refer to the C++ portal, never to this Python object.
 struct PythonPortal {
   pipeline::PortalPointer portal;
   PythonPortal(nb::handle tensor, int64_t life)
@@ -206,7 +207,7 @@ void bind_portal(nb::module_& classes, nb::module_& m) {
 
 // ---- Checkpoints
 
-/// A Python callable that is called and let go of with the GIL, on whichever thread.
+/// A Python callable that takes the GIL to be called and to be released, on any thread.
 class Callable {
  public:
   explicit Callable(nb::object function) : function_(std::move(function)) {}
@@ -230,7 +231,7 @@ class Callable {
     } catch (const nb::builtin_exception& error) {
       PyErr_SetString(PyExc_TypeError, error.what());
     }
-    python_error error;  // as the engine carries it from thread to thread
+    python_error error;  // in the form that the engine passes between threads
     error.persist();
     throw error;
   }
@@ -300,7 +301,7 @@ void bind_halves(nb::module_& m) {
 
 // ---- Threads
 
-/// The modes of the thread that made it, for a call on another one.
+/// The modes of the thread that made it, for calls on other threads.
 struct ThreadState {
   at::ThreadLocalState state;
   nb::object call(nb::handle function) const {
@@ -311,7 +312,7 @@ struct ThreadState {
 
 // ---- Plans
 
-/// (first operation of each stage but the first, length of a step)
+/// (first operation of each stage except the first, length of a step)
 std::pair<std::vector<int64_t>, int64_t> plan_cuts(std::vector<int64_t> cost, std::vector<int64_t> moving,
                                                    std::vector<int64_t> last_use, std::vector<int64_t> memory,
                                                    std::vector<bool> may_cut, std::vector<bool> must_cut,

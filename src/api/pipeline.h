@@ -1,4 +1,4 @@
-// The autograd nodes of pipelines for Python: gramme._C.pipeline.
+// gramme._C.pipeline: the autograd nodes and the planner of pipelines for Python.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,3 +1,4 @@
+// Describes every cached segment of an entry only to list what has no description.
 #include "api/portability.h"
 
 #include <nanobind/stl/string.h>

@@ -1,10 +1,10 @@
-// For people: what segments hold that only this process has.
+// Reports which objects of segments exist only in this process.
 #pragma once
 #include <nanobind/nanobind.h>
 
 namespace gramme::api {
 
-/// By the number of each segment: what of it could not be found again from its description, and why.
+/// For each segment's number: the objects that could not be found again from its description, and why.
 nanobind::dict unportable(nanobind::object entry);
 
 }  // namespace gramme::api

@@ -1,4 +1,4 @@
-// For tests: each new segment and its graph are described, and the descriptions bound again, before they are used.
+// For tests: rebuilds each new segment and its graph from their descriptions before use.
 #pragma once
 #include <memory>
 
@@ -7,13 +7,13 @@
 
 namespace gramme::api {
 
-/// True if captures that end from now on go that way.
+/// True if captures that end from now on are rebuilt.
 extern bool rebinds;
-/// The segment with what its description leads to in the frame's call in the place of its own objects. What does not
-/// lead there is noted for the test, and stays.
+/// The segment with its objects replaced by those that its description finds in the frame's call. Objects that are not
+/// found are noted for the test and stay.
 std::unique_ptr<plan::Segment> rebound(std::unique_ptr<plan::Segment> segment, const runtime::FrameView& frame);
 
-/// The same of the graph that the segment, which is not finished, stands for.
+/// The same for the graph of the segment, which is not complete yet.
 std::unique_ptr<graph::Kept> rebound(const graph::Graph& graph, const std::vector<Owned<>>& inputs,
                                      const plan::Segment& segment, const runtime::FrameView& frame);
 

@@ -1,3 +1,4 @@
+// Converts a finished recording to Python: ticks to seconds, runs to bins.
 #include "api/recording.h"
 
 #include <c10/util/ApproximateClock.h>
@@ -17,7 +18,7 @@ namespace {
 
 using runtime::Recording;
 
-/// The recording under way and what it needs to be read.
+/// The running recording, with its clock.
 struct Open {
   explicit Open(PyObject* listener) : recording(listener), start(ticks()) {}
   Recording recording;
@@ -30,7 +31,7 @@ std::unique_ptr<Open>& open() {
   return one;
 }
 
-/// Ticks as seconds.
+/// Converts ticks to seconds.
 class Clock {
  public:
   explicit Clock(Open& open) : to_unix_(open.clock.makeConverter()), start_(open.start) {
@@ -48,7 +49,7 @@ class Clock {
   double seconds_ = 0, scale_ = 0;
 };
 
-/// Segments that were there before, each with a number; they are described when the recording ends, if they ran.
+/// Numbers the segments that exist already; those that run are described when the recording ends.
 void number_known() {
   for (const std::weak_ptr<runtime::Family>& weak : families())
     if (const std::shared_ptr<runtime::Family> family = weak.lock())
@@ -82,7 +83,7 @@ nb::list places(const Recording& recording, const Clock& clock) {
   return rows;
 }
 
-/// For each segment that ran its totals, and how often and how long it ran in each of `bins` equal parts of the time.
+/// For each segment that ran: its totals, and how often and how long it ran in each of `bins` equal parts of the time.
 nb::dict runs(const Recording& recording, const Clock& clock, size_t bins) {
   std::vector<std::vector<std::pair<uint32_t, float>>> binned(recording.segments().size());
   for (const Recording::Run& run : recording.runs()) {
@@ -109,7 +110,7 @@ nb::dict runs(const Recording& recording, const Clock& clock, size_t bins) {
   return rows;
 }
 
-/// What is in the caches when the recording ends: (number, row of describe()).
+/// The cached segments at the end of the recording: (number, row of describe()).
 nb::list alive(const Recording& recording) {
   nb::list rows;
   for (const std::weak_ptr<runtime::Family>& weak : std::vector(families()))
@@ -120,7 +121,7 @@ nb::list alive(const Recording& recording) {
   return rows;
 }
 
-/// The recording ends. Times are seconds since its start.
+/// Ends the recording. Times are seconds since its start.
 nb::dict stop_recording(size_t bins) {
   if (!open()) throw nb::value_error("no recording is under way");
   Recording::set_current(nullptr);

@@ -1,4 +1,4 @@
-// gramme._C.start_recording and stop_recording: what gramme.record reads.
+// gramme._C.start_recording and stop_recording, which gramme.record calls.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -13,23 +13,23 @@ namespace gramme::api {
 
 void bind_recording(nanobind::module_& m);
 
-/// The recording under way as a listener, or null.
+/// The running recording's listener; null if there is none.
 PyObject* listener();
 
-/// Since the recording under way began.
+/// Seconds since the running recording began.
 double seconds_recorded();
 
-/// One capture as the listener hears of it.
+/// One capture's lines and times for the recording.
 class RecordedCapture {
  public:
-  /// A line, where it differs from the line before.
+  /// A line that differs from the one before.
   struct Line {
     Owned<PyCodeObject> code;
     int line, depth;
   };
   void begins() { lines_.clear(); }
   void comes_to(PyCodeObject* code, int line, int depth);
-  /// The lines and when it was, for the recording under way.
+  /// Adds lines and times to the event for the running recording.
   void add_to(nanobind::dict& event, Ticks start, Ticks own) const;
 
  private:

@@ -1,5 +1,5 @@
-// Functions of gramme's own that replays call, under names: gramme._C.replayed. What a segment holds of them is found
-// again like any other function in C.
+// The list of gramme's own functions that replay calls. As attributes of a module, segments' descriptions find them
+// like other C functions.
 #include "api/replayed.h"
 
 #include "cpython/itertools.h"

@@ -1,4 +1,4 @@
-// Functions of gramme's own that replays call, under names: gramme._C.replayed.
+// gramme._C.replayed: gramme's own functions that replay calls, by name.
 #pragma once
 #include <nanobind/nanobind.h>
 

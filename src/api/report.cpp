@@ -1,3 +1,4 @@
+// Writes to the loggers and counters of PyTorch, and makes the events of listeners.
 #include "api/report.h"
 
 #include "api/describe.h"
@@ -17,22 +18,22 @@ namespace {
 
 Owned<> attribute(PyObject* object, const char* name) { return take(PyObject_GetAttrString(object, name)); }
 
-/// gramme._logging, kept for good.
+/// The module gramme._logging.
 PyObject* logging_module() {
   PyObject* const module = once([] { return take(import_module("gramme._logging")).release(); });
   return module;
 }
 
-/// A logger that users switch on by name.
+/// A logger that users enable by name in TORCH_LOGS.
 class Artifact {
  public:
-  /// `level`: of what is written to it.
+  /// `level` is that of its messages.
   explicit Artifact(const char* name, int level = 10)
       : level_(take(PyLong_FromLong(level))),
         logger_(share(PyDict_GetItemString(attribute(logging_module(), "LOGGERS").get(), name))),
         cache_(attribute(logger_.get(), "_cache")) {}
 
-  /// The logging module empties the cache whenever a level changes.
+  /// Reads the logger's cache of levels, which the logging module clears when a level changes.
   bool on() const {
     if (PyDict_GetItem(cache_.get(), level_.get()) == Py_False) return false;
     Owned<> answer = take(PyObject_CallMethod(logger_.get(), "isEnabledFor", "O", level_.get()));
@@ -72,7 +73,7 @@ bool is_told(const plan::Segment& segment) {
 
 namespace {
 
-/// torch._dynamo.utils, or null while it is not imported.
+/// torch._dynamo.utils; null while it is not imported.
 Owned<> dynamo_utils() { return share(of_torch::if_loaded(of_torch::DynamoUtils)); }
 
 void add(const Owned<>& counters, const char* category, const Owned<>& key, int number) {
@@ -249,7 +250,7 @@ Owned<> symbol_rows(const plan::Segment& segment) {
   };
   Owned<> rows = take(PyList_New(0));
   for (size_t i = 0; i < ranges.size(); ++i) {
-    if (!shapes.symbols[i]) continue;  // it comes out of data
+    if (!shapes.symbols[i]) continue;  // the symbol is unbacked
     Owned<> low = bound(ranges[i].low, shape::Range::kNoLow), high = bound(ranges[i].high, shape::Range::kNoHigh);
     Owned<> row = take(PyTuple_Pack(3, text(shapes.symbols[i]->print()).get(), low.get(), high.get()));
     check(PyList_Append(rows.get(), row.get()));
@@ -257,7 +258,7 @@ Owned<> symbol_rows(const plan::Segment& segment) {
   return rows;
 }
 
-/// gramme._logging.break_text's arguments.
+/// The arguments of gramme._logging.break_text().
 nb::tuple Report::break_row(const plan::Segment& segment) const {
   const plan::Ending& ending = segment.ending;
   PyObject* outermost = ending.stack.empty() ? reinterpret_cast<PyObject*>(code_) : ending.stack.front().first.get();

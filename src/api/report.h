@@ -1,9 +1,8 @@
-// What the user hears of captures besides their results: logs (TORCH_LOGS), torch._dynamo.utils.counters and compile
-// times. Nothing here may change what a program does: errors of handlers are reported and dropped.
+// Reports captures to the user: logs (TORCH_LOGS), torch._dynamo.utils.counters and compile times. Nothing here may
+// change what a program does: errors of handlers are printed and dropped.
 //
-// Counters and times are kept by torch._dynamo.utils, which FakeTensorMode imports before there is a first graph; what
-// is captured without it is not counted (gramme.statistics has gramme's own). A log that is off costs a look into its
-// logger's cache.
+// torch._dynamo.utils has the counters and times. FakeTensorMode imports it before the first graph; captures without it
+// are not counted there, but by gramme.statistics. A log that is off costs a look into its logger's cache.
 #pragma once
 #include <chrono>
 #include <string>
@@ -16,10 +15,10 @@
 
 namespace gramme::api {
 
-/// What the captures at a resume point are called. Guarded by the GIL.
+/// Gives ids to the captures at a resume point. Guarded by the GIL.
 class CompileIds {
  public:
-  /// What the next capture will be called.
+  /// The id of the next capture.
   plan::CompileId next() {
     if (frame_ < 0) frame_ = frames_++;
     return {frame_, captures_};
@@ -35,27 +34,27 @@ class CompileIds {
   static inline int64_t frames_ = 0;
 };
 
-/// One capture, from where it is made.
+/// The report of one capture, from its start to its end.
 class Report final : trace::LineListener {
  public:
-  /// `ids` outlive it.
+  /// `ids` must outlive it.
   Report(const runtime::FrameView& frame, CompileIds& ids);
-  /// What the capture is called, from the first time on that somebody asks.
+  /// The capture's id, assigned at the first call.
   const plan::CompileId& id();
-  /// Before anything is captured: logs the bytecode. Gives who wants to hear of the lines that are captured, or null.
+  /// Called before the capture: logs the bytecode. Returns the listener for captured lines, or null.
   trace::LineListener* begin();
-  /// True if there is a log that graph() would write to, or a recording.
+  /// True if graph() would write to a log or a recording.
   bool shows_graphs() const;
-  /// The graph is that of another entry's capture, which is called so.
+  /// The graph comes from another entry's capture, which has this id.
   void takes(const plan::CompileId& id) { taken_ = id; }
-  /// Before the backend gets the graph, which is null if nobody looks at it. `captured`: what may be asked about it
-  /// (api/captured.h).
+  /// Called before the backend gets the graph. `module` is null if no log needs it; `captured` is the object of
+  /// api/captured.h.
   void graph(const Owned<>& module, PyObject* captured);
-  /// The backend has compiled the graph.
+  /// Called when the backend has compiled the graph.
   void compiled(int operations);
-  /// The end; null if the frame runs plainly.
+  /// Called at the end; null if the frame runs eagerly.
   void captured(plan::Segment* segment);
-  /// The end of one that raises: the exception that is set stays.
+  /// Called at the end of a capture that raises; keeps the set exception.
   void failed();
 
  private:
@@ -75,31 +74,31 @@ class Report final : trace::LineListener {
   CompileIds* ids_;
   plan::CompileId id_, taken_;
   PyCodeObject* code_;
-  PyObject* first_;  // variable, borrowed of the frame
+  PyObject* first_;  // the frame's first variable, borrowed
   int line_;
   Clock::time_point start_, graph_ready_;
   double backend_seconds_ = -1;
   int operations_ = 0;
-  bool logged_;  // the structured log is written
+  bool logged_;  // the structured log is being written
   bool logs_lines_ = false;
   RecordedCapture recorded_;
   runtime::Span span_;
 };
 
-/// The object that a method was called on, as a rule; borrowed. None if there is no variable.
+/// The frame's first variable, which is mostly `self`, borrowed; None if there is none.
 PyObject* first_of(const runtime::FrameView& frame);
 
-/// A call that is carried out for real is several instructions; behind the first of them segments begin and end at
-/// once, for the reason that was told already.
+/// True for an empty segment whose break was reported already: an uncaptured call consists of several instructions, and
+/// after each of them a segment begins and ends at once.
 bool is_told(const plan::Segment& segment);
 
-/// A list of (source, lowest, highest) of the sizes, strides, offsets and ints that vary; None where there is no bound.
+/// A list of (source, lowest, highest) for the sizes, strides, offsets and ints that vary; None for no bound.
 Owned<> symbol_rows(const plan::Segment& segment);
 
-/// The calls at whose end a capture ended, as a traceback shows them: a str.
+/// The stack of calls at the end of a capture, formatted like a traceback: a str.
 Owned<> stack_text(const plan::Ending& ending);
 
-/// True if it is worthwhile to say why known segments could not be used.
+/// True if a log of recompiles is on.
 bool recompiles_are_logged();
 void log_recompile(const runtime::FrameView& frame, const std::vector<runtime::Missed>& missed,
                    const plan::CompileId& id);

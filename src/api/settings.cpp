@@ -1,3 +1,4 @@
+// Reads PyTorch's settings, with PyTorch's defaults while its configuration is not imported.
 #include "api/settings.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ bool environment_says(const char* name) {
   return value && std::string_view(value) == "1";
 }
 
-/// A number of any size, within what an int holds.
+/// The option's number, clamped so that an int holds it.
 int limit_of(Option& option, int otherwise) {
   Owned<> value = option.value();
   if (!value) return otherwise;
@@ -31,13 +32,13 @@ int limit_of(Option& option, int otherwise) {
   return static_cast<int>(std::clamp<int64_t>(number, -kHighestLimit, kHighestLimit));
 }
 
-/// A setting that gramme does not follow.
+/// A setting that gramme does not follow (torch_settings.def).
 struct Setting {
   const char* name;
-  std::string_view values;  // in which there is nothing to follow
+  std::string_view values;  // values that mean what gramme does
   const char* meaning;
   Option option;
-  PyObject* accepted = nullptr;  // the value that was looked at last; held
+  PyObject* accepted = nullptr;  // the last value found in order; held
   bool told = false;
 
   bool means_the_same(PyObject* value) const {
@@ -127,7 +128,7 @@ void Compilation::finish() {
 
 Compilation::~Compilation() {
   if (!running_) return;
-  apart([&] { finish(); });  // where it is interrupted, that is raised instead
+  apart([&] { finish(); });  // an interruption replaces the set exception
 }
 
 }  // namespace gramme::api

@@ -1,5 +1,5 @@
-// What torch._dynamo.config and torch.compiler.config say of captures besides what varies. docs/surface.md has all
-// names.
+// Settings of torch._dynamo.config about captures, except those about varying sizes (capturer.cpp). docs/surface.md
+// lists all names.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,25 +9,25 @@
 
 namespace gramme::api {
 
-/// True once nothing is captured any more.
+/// True if captures are switched off.
 bool captures_are_disabled();
-/// Captures for one place; `asked`: what compile was told.
+/// The limit of captures for one resume point; `asked` is the option of gramme.compile.
 int recompile_limit(std::optional<int> asked);
 bool is_recompile_error();
 bool is_recompile_limit_error();
-/// True if a break is an error that starts here (torch._dynamo.error_on_graph_break).
+/// True inside torch._dynamo.error_on_graph_break(True).
 bool is_break_error();
 void leave_break_error();
 
-/// Settings that gramme does not follow are warned of, each once.
+/// Warns of each setting that gramme does not follow, once.
 void warn_of_settings();
 
-/// Callbacks of torch._dynamo.callback, around what is captured and compiled.
+/// Runs the callbacks of torch._dynamo.callback around a capture and its compilation.
 class Compilation {
  public:
   explicit Compilation(const runtime::FrameView& frame);
   Compilation(const Compilation&) = delete;
-  /// After a capture that raised, the exception stays what it is.
+  /// After a capture that raised, keeps the exception.
   ~Compilation();
   void finish();
 

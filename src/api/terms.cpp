@@ -1,3 +1,4 @@
+// The list of settings that captures read, and the numbering of their values.
 #include "api/terms.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace gramme::api {
 namespace {
 
-/// All that captures read while they run; guards look at none of these.
+/// All settings that captures read. Guards check none of them.
 constinit Option read[] = {
     {of_torch::DynamoConfig, "allow_rnn"},
     {of_torch::DynamoConfig, "allow_unspec_int_on_nn_module"},
@@ -32,7 +33,7 @@ constinit Option read[] = {
 
 using Values = std::vector<Owned<>>;
 
-/// What the program may change in place is copied.
+/// Copies values that the program may change in place.
 Owned<> kept(Owned<> value) {
   if (value && PyAnySet_Check(value.get())) return take(PyFrozenSet_New(value.get()));
   if (value && PyList_Check(value.get())) return take(PyList_AsTuple(value.get()));
@@ -46,7 +47,7 @@ bool is_same(const Owned<>& a, const Owned<>& b) {
 
 bool are_same(const Values& a, const Values& b) { return std::ranges::equal(a, b, is_same); }
 
-/// The numbers of the last settings, guarded by the GIL.
+/// Numbers for the latest combinations of settings, guarded by the GIL.
 class Known {
  public:
   uint64_t number_of(Values now) {

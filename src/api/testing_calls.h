@@ -1,4 +1,4 @@
-// Calls of a graph, made of Python objects by tests.
+// Lets tests build calls of a graph from Python objects.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -14,12 +14,12 @@
 
 namespace gramme::api {
 
-/// A node in the hands of a test.
+/// A node, as a Python object for tests.
 struct Ref {
   graph::Node* node;
 };
 
-/// A Python number that the call shall take for known only at run time.
+/// A Python number that the call treats as known only at run time.
 struct RunTimeNumber {
   nanobind::object example;
   double bound;

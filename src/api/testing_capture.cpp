@@ -1,4 +1,4 @@
-// What tests of whole captures do to them: ends where they would go on, refusals in the middle of an instruction.
+// Lets tests end a capture at a given instruction, or refuse in the middle of one.
 //
 //   limit(entry, stop_at=7)          # captures that begin at a function's start end at instruction 7, of callees too
 //   limit(entry, refuse_at=30)       # the 30th instruction, of callees too, cannot be captured
@@ -85,7 +85,7 @@ nb::list segments(nb::handle entry) {
   return rows;
 }
 
-/// Nanoseconds of guards, graph, replay and of dropping what they held, in a call that a segment answers; None if none
+/// Nanoseconds of guards, graph, replay and of releasing their objects, in a call that a segment answers; None if none
 /// does.
 nb::object phases(nb::handle entry, nb::tuple args) {
   using Clock = std::chrono::steady_clock;
@@ -117,7 +117,7 @@ nb::object phases(nb::handle entry, nb::tuple args) {
 }  // namespace
 
 namespace {
-/// Every C function with a model, and for which arguments the model says that it is written.
+/// Every C function with a model, and the arguments for which the model is written (Takes).
 nb::list models() {
   static constexpr const char* kTakes[] = {"unstated", "plain", "asked"};
   nb::list all;

@@ -31,7 +31,7 @@ namespace nb = nanobind;
 namespace gramme::api {
 namespace {
 
-/// The objects a test gives for one call, kept for its time.
+/// The objects that a test passes for one call, kept alive meanwhile.
 class Frame {
  public:
   Frame(nb::list locals, nb::object function, nb::list stack, nb::object exception)
@@ -230,7 +230,7 @@ struct Spec {
 
 namespace {
 
-/// The rows of guards.def, sources.def or replay.def: what each column says, the texts left out.
+/// The rows of guards.def, sources.def or replay.def, without their texts.
 nb::list table(const std::string& name) {
   nb::list rows;
 #define GUARD(name, operand, role, needs, text) rows.append(nb::make_tuple(#name, #operand, #role, #needs));
@@ -249,7 +249,7 @@ nb::list table(const std::string& name) {
   return rows;
 }
 
-/// What an operation of the kind lacks that is given these registers and this object; None if it lacks nothing.
+/// What a replay operation of this kind lacks with these registers and this object; None if nothing.
 nb::object missing_in_replay(const std::string& name, plan::Register dst, std::vector<plan::Register> registers,
                              nb::object object, std::vector<plan::Register> operands) {
   for (int i = 0; i < static_cast<int>(nb::len(table("replay"))); ++i) {

@@ -38,10 +38,10 @@ bool is_maybe_tensor_list(const c10::TypePtr& type) {
   return list && list->getElementType()->isSubtypeOf(*c10::OptionalType::ofTensor()) && !is_tensor_list(type);
 }
 
-/// One operator bound to arguments, which any number of threads may call.
+/// One operator bound to arguments; any number of threads may call it.
 class BoundOperator {
  public:
-  /// `lengths`: of the results that are lists, in their order. `keyed`: calls go to the CPU's kernels.
+  /// `lengths` are those of results that are lists, in order. With `keyed`, calls go to the CPU's kernels.
   BoundOperator(const std::string& name, nb::tuple args, nb::dict kwargs, bool boxed, bool keyed,
                 std::vector<size_t> lengths)
       : keyed_(keyed) {

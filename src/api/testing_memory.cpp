@@ -1,4 +1,4 @@
-// Test-only bindings: bytes that tensors on the CPU hold, counted at their allocator.
+// Test-only bindings: counts the bytes of CPU tensors in an allocator.
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
@@ -15,8 +15,8 @@ namespace nb = nanobind;
 namespace gramme::api {
 namespace {
 
-/// Allocates as PyTorch's own allocator does. Its pointers own themselves and go to raw_deleter, as some kernels
-/// demand.
+/// Allocates like PyTorch's own allocator. The context of its pointers is the data itself, and raw_deleter frees them,
+/// as some kernels demand.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {

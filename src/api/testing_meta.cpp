@@ -34,7 +34,7 @@ nb::object sizes(const std::vector<shape::SymInt>& values) {
   return nb::tuple(list);
 }
 
-/// A record, and an expression, in the hands of a test.
+/// A record and an expression, as Python objects for tests.
 struct RecordRef {
   const meta::Record* record;
 };
@@ -124,13 +124,13 @@ class Sizes {
       values.push_back(assumptions_.hint(shape::symbol(static_cast<int64_t>(k))).value_or(0));
     return values;
   }
-  /// Without the memo and without rules.
+  /// Infers a call on fakes, without the memo and without rules.
   nb::dict fill(nb::object target, nb::args args, nb::kwargs kwargs) {
     Arena arena;
     meta::Call call = Caller(arena).call(target, args, kwargs);
     return guarded([&] { return describe(meta::fill(call, {}, &assumptions_).outcome); });
   }
-  /// By a rule alone; None if there is none.
+  /// Infers a call by its rule only; None if there is none.
   nb::object rule(nb::object target, nb::args args, nb::kwargs kwargs) {
     Arena arena;
     meta::Call call = Caller(arena).call(target, args, kwargs);

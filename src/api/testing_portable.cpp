@@ -1,4 +1,4 @@
-// What tests ask of the room portable.
+// Test-only bindings of the room portable.
 //
 //   digest(code), encode(object), decode(bytes)
 //   inventory(entry)              # of each segment: rows of (place, kind of reference, text, why it is not portable,
@@ -39,12 +39,12 @@ namespace {
 
 using portable::ObjectRef;
 
-/// What rebound() met since a test asked.
+/// What rebound() has counted since a test last asked.
 struct Met {
   size_t segments = 0, graphs = 0, objects = 0, kept = 0;
   std::vector<std::string> wrong;
   std::vector<std::vector<ObjectRef>> refs;
-  std::vector<std::vector<ObjectRef>> given;  // in the place of those
+  std::vector<std::vector<ObjectRef>> given;  // used instead of the segment's own descriptions
   Owned<> look;  // called with (module, examples) of each graph as it was captured, and of the one made anew
 };
 Met& met() {
@@ -64,7 +64,7 @@ plan::Roots roots_of(const runtime::FrameView& frame, std::vector<plan::Roots>& 
           static_cast<int>(callers.size())};
 }
 
-/// True for the very object, and for a constant like it.
+/// True if the found object is the original, or an equal constant.
 bool is_the_one(const ObjectRef& ref, PyObject* object, PyObject* found) {
   if (ref.kind == ObjectRef::Kind::Set)
     return Py_IS_TYPE(found, Py_TYPE(object)) && source::same_elements(object, found);
@@ -73,7 +73,7 @@ bool is_the_one(const ObjectRef& ref, PyObject* object, PyObject* found) {
     return Py_TYPE(object) == Py_TYPE(found) && portable::encode(found, bytes) && bytes == ref.bytes;
   }
   if (ref.kind == ObjectRef::Kind::Bound) return portable::is_same_bound(object, found);
-  if (ref.kind == ObjectRef::Kind::FrozenSet)  // members by identity: found again by name
+  if (ref.kind == ObjectRef::Kind::FrozenSet)  // members are found by name, so identity decides
     return PyObject_RichCompareBool(object, found, Py_EQ) == 1;
   if (ref.kind != ObjectRef::Kind::Tuple) return found == object;
   bool same = PyTuple_GET_SIZE(object) == PyTuple_GET_SIZE(found);
@@ -90,7 +90,7 @@ const char* kind_of(const ObjectRef& ref) {
   return kKinds[static_cast<int>(ref.kind)];
 }
 
-/// The first of its parts that is not portable; empty if all are.
+/// The reason of the first part that is not portable; empty if all are.
 std::string reason_of(const ObjectRef& ref) {
   if (ref.kind == ObjectRef::Kind::ByIdentity) return portable::unportable_name(ref.reason);
   for (const ObjectRef& item : ref.items)
@@ -207,8 +207,8 @@ nb::dict take_met() {
 
 namespace {
 
-/// What descriptions lead to from the frame's call, a null standing for what is not portable. In their place come those
-/// of another process, if there are any; false if they are of something else.
+/// The objects that the descriptions find in the frame's call; null for those that are not portable. Uses descriptions
+/// of another process if there are any; false if those describe another segment.
 bool find_all(std::vector<portable::Described> described, const source::Pool& pool, const runtime::FrameView& frame,
               std::vector<Owned<>>& objects) {
   if (!met().given.empty()) {
@@ -226,7 +226,7 @@ bool find_all(std::vector<portable::Described> described, const source::Pool& po
   std::vector<plan::Roots> callers;
   const plan::Roots roots = roots_of(frame, callers);
   portable::Finder finder(pool, roots);
-  std::unordered_map<PyObject*, Owned<>> found;  // what was one object stays one
+  std::unordered_map<PyObject*, Owned<>> found;  // keeps identical objects identical
   for (const auto& [place, object, ref] : described) {
     ++met().objects;
     if (!ref.is_portable()) {

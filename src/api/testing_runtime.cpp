@@ -1,4 +1,4 @@
-// What tests/bytecode and tests/frames see of the rooms bytecode, cpython and runtime.
+// Test-only bindings of the rooms bytecode, cpython and runtime, for tests/bytecode and tests/frames.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -55,8 +55,8 @@ int stack_effect(const std::string& name, int arg, bool jumped) {
   throw nb::value_error("no such opcode");
 }
 
-/// Captures nothing: every segment reads the value stack, may call a Python function with what it read, writes the
-/// stack back and ends in front of its first instruction.
+/// A capturer of empty segments: each reads the value stack, may call a Python function with it, writes the stack back
+/// and ends before its first instruction.
 class StackCapturer : public runtime::Capturer {
  public:
   StackCapturer(nb::object visit, int hand_over_at, bool into_callees)
@@ -88,7 +88,7 @@ class StackCapturer : public runtime::Capturer {
     return segment;
   }
   bool limit_reached(const runtime::FrameView&, int, const Mismatch&) override { return true; }
-  /// Importing asks the file system and its caches: a run would not have the same resume points as the next.
+  /// Skips the import system, whose caches would give each run other resume points.
   cpython::FrameRule rule_of(PyFunctionObject* function) override { return builtins::frame_rule(function); }
   int recompile_limit() const override { return 64; }
   bool fullgraph() const override { return false; }
@@ -104,7 +104,7 @@ class StackCapturer : public runtime::Capturer {
   int captures_ = 0;
 };
 
-/// Captures one segment: without a frame it gives the tuple of the function's parameters as they were bound.
+/// A capturer of one segment, which returns the tuple of the function's bound parameters without a frame.
 class ReturningCapturer : public StackCapturer {
  public:
   ReturningCapturer() : StackCapturer(nb::none(), -1, false) {}
@@ -246,7 +246,7 @@ nb::dict counters(nb::handle entry) {
   return all;
 }
 
-/// Places where something was looked up or captured, over all code objects.
+/// The number of resume points over all code objects.
 size_t resume_points(nb::handle entry) {
   size_t count = 0;
   for (const auto& [code, table] : runtime::family_of(entry.ptr())->tables())
@@ -268,7 +268,7 @@ nb::object dict_entry(nb::handle dict, Py_ssize_t index) {
   return nb::make_tuple(nb::borrow(key), nb::borrow(value));
 }
 
-/// What a __slots__ member holds; None if nothing, NotImplemented if the descriptor is none of the object's.
+/// The content of a __slots__ member; None if empty, NotImplemented if the descriptor is not one of the object's.
 nb::object slot(nb::handle object, nb::handle descriptor) {
   Py_ssize_t offset = cpython::slot_offset(descriptor.ptr(), Py_TYPE(object.ptr()));
   if (offset < 0) return nb::borrow(Py_NotImplemented);

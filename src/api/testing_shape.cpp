@@ -1,5 +1,4 @@
-// Test-only bindings of the room shape, as gramme._C.testing.shape: expressions are computed with as if they were
-// numbers.
+// Test-only bindings of the room shape, as gramme._C.testing.shape: expressions with the operators of numbers.
 #include "api/testing_shape.h"
 
 #include <nanobind/nanobind.h>
@@ -45,7 +44,7 @@ std::vector<int64_t> placed(shape::Program& program, nb::list values) {
   return registers;
 }
 
-/// The values of all; None if one of them has none.
+/// The values of all expressions; None if one of them has none.
 nb::object run(const std::vector<Expression>& expressions, nb::list values) {
   shape::Program program;
   std::vector<shape::Register> results;
@@ -57,7 +56,7 @@ nb::object run(const std::vector<Expression>& expressions, nb::list values) {
   return found;
 }
 
-/// Whether all hold, and how many instructions that takes.
+/// Whether all conditions hold, and the number of instructions of the check.
 std::pair<bool, size_t> check(const std::vector<Expression>& conditions, nb::list values) {
   shape::Program program;
   for (const Expression& e : conditions) program.require(e.node);

@@ -1,4 +1,4 @@
-// Expressions as tests write them.
+// Expressions as Python objects for tests.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -6,7 +6,7 @@
 
 namespace gramme::api {
 
-/// Wraps null too, so that tests can go on with it.
+/// An expression or null; operations on null give null.
 struct Expression {
   shape::Expr node;
 };

@@ -1,4 +1,4 @@
-// Test-only: tapes made by hand, to see that wrong ones are refused; the list of nodes that a backward may have.
+// Test-only bindings: verifies hand-made tapes, and lists the autograd nodes that a recorded backward may have.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -20,7 +20,8 @@ namespace {
 using namespace native;
 using Registers = std::vector<Register>;
 
-/// Verifies a tape of instructions that read, write and free the registers given; `inputs` of them are there before.
+/// Verifies a tape of instructions that read, write and free the given registers; the first `inputs` registers are
+/// inputs.
 void verify_tape(Register inputs, const std::vector<std::tuple<Registers, Registers, Registers>>& instructions,
                  const Registers& returned) {
   // no Python: the dispatcher's table

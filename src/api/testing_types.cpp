@@ -1,4 +1,4 @@
-// Test-only bindings of descriptions of tensors: who describes a tensor gets the same object.
+// Test-only bindings of tensor types: equal descriptions must give the same object.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

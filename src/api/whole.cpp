@@ -1,3 +1,4 @@
+// Binds gramme._C.capture_whole with the contract `export`: any graph break is an error.
 #include "api/whole.h"
 
 #include <nanobind/stl/optional.h>

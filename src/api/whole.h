@@ -1,4 +1,4 @@
-// A call captured as a whole and not run, for Python: gramme.export.
+// Captures a call as one graph without running it, for gramme.export.
 #pragma once
 #include <nanobind/nanobind.h>
 

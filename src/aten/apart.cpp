@@ -1,4 +1,4 @@
-// Many tensors that share no memory with each other.
+// Checks that no two of many tensors share memory.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ uintptr_t address_of(PyObject* object) {
   return has_plain_storage(tensor) ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) : 0;
 }
 
-/// Nothing if it has no data that others could share.
+/// The bytes that the tensor can touch; empty if it has no data that others could share.
 Extent shared_extent_of(PyObject* object) { return address_of(object) ? extent_of(tensor_of(object)) : Extent{0, 0}; }
 
 bool lie_apart(std::vector<Extent>& extents) {

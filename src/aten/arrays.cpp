@@ -1,3 +1,5 @@
+// Reads NumPy arrays through a copy of the start of their struct, which NumPy's C interface fixes; a tensor over an
+// array's memory comes from PyTorch's converter.
 #include "aten/arrays.h"
 
 #include <ATen/ATen.h>
@@ -12,7 +14,7 @@
 namespace gramme::aten {
 namespace {
 
-/// How an array begins, as NumPy's C interface promises.
+/// The start of an array object, as NumPy's C interface promises it.
 struct ArrayObject {
   PyObject_HEAD char* data;
   int dimensions;

@@ -1,4 +1,5 @@
-// The Python classes of tensors, without torch headers in the includer.
+// Checks of a tensor's Python class, and plain tensors for instances of subclasses. The includer needs no torch
+// headers.
 #pragma once
 #include <Python.h>
 
@@ -10,10 +11,10 @@ namespace gramme::aten {
 bool is_tensor(PyObject* object);
 /// True for torch.Tensor and torch.nn.Parameter, not for subclasses.
 bool is_exact_tensor_type(PyTypeObject* type);
-/// A torch.Tensor with the memory of one of a subclass: to autograd a view, whatever the grad mode is. Null with an
-/// error set.
+/// A torch.Tensor that shares memory with an instance of a subclass. Autograd sees a view of it in any grad mode. Null
+/// with an error set.
 Owned<> plain_of(PyObject* tensor);
-/// The like of it, of which nothing leads to the one of the subclass.
+/// The same, with equal requires_grad and is_leaf, but detached: nothing leads back to the instance.
 Owned<> plain_example(PyObject* tensor);
 
 }  // namespace gramme::aten

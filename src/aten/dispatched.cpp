@@ -1,3 +1,5 @@
+// Counts operators in a thread-local callback of at::RecordFunction. Threads of autograd find the counts of the thread
+// that called backward() through c10::ThreadLocalDebugInfo.
 #include "aten/dispatched.h"
 
 #include <ATen/record_function.h>
@@ -34,7 +36,7 @@ Thread& thread() {
 constexpr std::string_view kKindName = "GRAMME_DISPATCHED";
 const c10::DebugInfoKind kKind(&kKindName);
 
-/// A thread of autograd's counts for the thread that called backward.
+/// Where this thread counts: a thread of autograd counts for the thread that called backward().
 Counts& counts_of(const Thread& state) {
   if (state.counting) return *state.counts;
   auto* known = static_cast<Counts*>(c10::ThreadLocalDebugInfo::get(kKind));
@@ -51,7 +53,7 @@ bool computes_without_data() {
   return false;
 }
 
-/// A torch.autograd.Function's forward is told of like an operator, but is none.
+/// RecordFunction also reports the forward() of a torch.autograd.Function, which is no operator.
 bool is_operator(const at::RecordFunction& function) { return function.operator_name().has_value(); }
 
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
@@ -69,7 +71,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   return nullptr;
 }
 
-/// Counting may have begun in the middle of an operator.
+/// The depth may be 0 already: counting may have begun in the middle of an operator.
 void on_end(const at::RecordFunction& function, at::ObserverContext*) {
   Thread& state = thread();
   if (state.depth > 0 && is_operator(function)) --state.depth;

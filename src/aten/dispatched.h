@@ -1,20 +1,20 @@
-// The operators that Python code asks the dispatcher for: what eager execution counts as operations. What an operator
-// calls in its turn is not counted.
+// Counts the operators that Python code calls through the dispatcher, the operations of eager execution. Operators that
+// other operators call are not counted.
 #pragma once
 #include <cstdint>
 #include <memory>
 
 namespace gramme::aten {
 
-/// How many were asked for so far; the numbers only rise while somebody counts.
+/// How many operators were called so far. The numbers rise only while a CountsDispatched exists.
 struct Dispatched {
-  uint64_t inside = 0;    // in a graph (InGraph)
-  uint64_t outside = 0;   // elsewhere, but in a backward pass
+  uint64_t inside = 0;    // inside a graph (InGraph)
+  uint64_t outside = 0;   // elsewhere, except in a backward pass
   uint64_t backward = 0;  // by autograd, in a backward pass
-  uint64_t on_fakes = 0;  // under a mode that computes without data; in none of the others
+  uint64_t on_fakes = 0;  // under a mode that computes without data; not counted above
 };
 
-/// From construction to destruction the operators of this thread are counted.
+/// Counts this thread's operators while it exists.
 class CountsDispatched {
  public:
   CountsDispatched();
@@ -22,10 +22,10 @@ class CountsDispatched {
   CountsDispatched(const CountsDispatched&) = delete;
 };
 
-/// This thread's, and those of autograd's threads on behalf of its backward passes if `FollowsBackward` says so.
+/// This thread's counts, including autograd's threads for the backward passes that a FollowsBackward covers.
 Dispatched dispatched();
 
-/// Backward passes that begin while it lives are counted for this thread wherever they run.
+/// Backward passes that begin while it exists are counted for this thread, on whichever thread they run.
 class FollowsBackward {
  public:
   FollowsBackward();
@@ -37,7 +37,8 @@ class FollowsBackward {
   std::unique_ptr<Guard> guard_;
 };
 
-/// Meanwhile operators with data are not counted: captures, and graphs whose number of operators is known.
+/// While it exists, operators with data are not counted: for captures, and for graphs whose number of operators is
+/// known.
 class Uncounted {
  public:
   Uncounted();
@@ -45,7 +46,7 @@ class Uncounted {
   Uncounted(const Uncounted&) = delete;
 };
 
-/// Meanwhile operators count as inside a graph.
+/// While it exists, operators count as inside a graph.
 class InGraph {
  public:
   InGraph();
@@ -53,8 +54,8 @@ class InGraph {
   InGraph(const InGraph&) = delete;
 };
 
-/// What a call asks the dispatcher for from Python, wherever it is called itself: operators seen on fakes since
-/// construction.
+/// Counts the operators on fake tensors since its construction as if Python code had called them, even inside another
+/// operator.
 class OnFakes {
  public:
   OnFakes();

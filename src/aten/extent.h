@@ -1,4 +1,4 @@
-// Where tensors lie in memory. Only aten's own sources include this (torch headers).
+// The bytes of memory that a tensor can touch. It includes torch headers, so only sources of aten include it.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -1,3 +1,5 @@
+// Wraps the vtable through which PyTorch's C++ calls Python for a tensor, once in the process. Inside a
+// DispatchHoldsSignals the wrapper holds signals, then calls PyTorch's own function.
 #include "aten/interrupted.h"
 
 #include <ATen/core/stack.h>
@@ -24,7 +26,7 @@ using torch::jit::Stack;
 
 thread_local constinit int scopes = 0;
 
-/// Twice: what runs below looks for no signals either.
+/// Two nested holds: inside a single one, look_for_signals() would still run handlers.
 class Held {
  public:
   Held() {
@@ -37,7 +39,7 @@ class Held {
   std::optional<SignalsHeld> outer_, inner_;
 };
 
-/// What C++ asks Python for, as PyTorch has it.
+/// PyTorch's own vtable, with signals held during calls that are part of an operator.
 class Interpreter final : public c10::impl::PyInterpreterVTable {
  public:
   explicit Interpreter(const c10::impl::PyInterpreterVTable& inner) : inner_(inner) {}
@@ -123,7 +125,7 @@ class Interpreter final : public c10::impl::PyInterpreterVTable {
     return inner_.reset_backward_hooks(a);
   }
 
-  // No part of an operator.
+  // Calls that are not part of an operator.
   std::string name() const override { return inner_.name(); }
   void incref(PyObject* a) const override { return inner_.incref(a); }
   bool try_incref(const c10::impl::PyObjectSlot& a) const override { return inner_.try_incref(a); }

@@ -1,11 +1,11 @@
-// Signals while a compiler runs operators on tensors that Python stands behind: fakes, proxies, functional ones.
+// Holds signals back while a compiler runs operators on tensors implemented in Python: fake, proxy, functional tensors.
 #pragma once
 #include "base/signals.h"
 
 namespace gramme::aten {
 
-/// In the scope, on this thread, no handler of a signal runs while PyTorch's C++ calls Python for a tensor's sake: some
-/// of its functions end the process if that raises. It runs behind the operator.
+/// In the scope, no signal handler runs on this thread while PyTorch's C++ calls Python for a tensor: some of its
+/// functions end the process if that raises. The handler runs after the operator.
 class DispatchHoldsSignals {
  public:
   DispatchHoldsSignals();

@@ -1,3 +1,5 @@
+// Compares sizes of torch's Python objects with the headers', then reads a tensor made inside libtorch through the
+// headers.
 #include "aten/probe.h"
 
 #include <ATen/EmptyTensor.h>
@@ -14,7 +16,8 @@ bool differ(const std::vector<Layout>& all) {
   return std::any_of(all.begin(), all.end(), [](const Layout& layout) { return layout.built != layout.found; });
 }
 
-/// How torch's own code made it, beside what our headers read in it. No mode of the thread sees that it is made.
+/// Adds the fields of a tensor made inside libtorch, as the headers read them. No mode of the thread sees it being
+/// made.
 void add_tensor(std::vector<Layout>& all) {
   const at::Tensor made = at::detail::empty_strided_cpu({2, 3}, {7, 2}, at::kShort);
   all.push_back({"a tensor's rank", made.dim(), 2});

@@ -1,3 +1,4 @@
+// Conversions declared in python.h, classes.h and symbols.h: the functions that need torch's headers with pybind11.
 #include "aten/python.h"
 
 #include <torch/csrc/Exceptions.h>                // sees pybind11: for all others

@@ -1,7 +1,7 @@
 // Tensors and symbolic numbers as Python objects, and PyTorch's errors and warnings as Python's.
 //
-// PyTorch's own headers for this include pybind11, whose functions every file that sees them compiles once more: ten
-// seconds a file. They are included where these are defined, and nowhere else without need.
+// PyTorch's own headers for this include pybind11, which costs each file that sees them ten seconds of compilation.
+// python.cpp includes them, other files only if they must.
 #pragma once
 #include <Python.h>
 //
@@ -28,13 +28,13 @@ struct TensorObject {
 inline PyTypeObject* tensor_type() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
 inline PyTypeObject* parameter_type() { return reinterpret_cast<PyTypeObject*>(ParameterClass); }
 
-/// True for a torch.Tensor or torch.nn.Parameter, not of a subclass.
+/// True for an instance of torch.Tensor or torch.nn.Parameter itself, not of a subclass.
 inline bool is_exact_tensor(PyObject* object) {
   return Py_IS_TYPE(object, tensor_type()) || Py_IS_TYPE(object, parameter_type());
 }
 /// The tensor of an object that is one.
 inline const at::Tensor& tensor_of(PyObject* object) { return reinterpret_cast<TensorObject*>(object)->tensor; }
-/// The tensor's object, made if there is none yet; None of an undefined one. Throws PythonError.
+/// The tensor's Python object, made if there is none yet; None for an undefined tensor. Throws PythonError.
 Owned<> object_of(const at::TensorBase& tensor);
 Owned<> object_of(at::TensorBase&& tensor);
 
@@ -49,7 +49,7 @@ Owned<> object_of(const c10::SymInt& number);
 
 /// Sets the Python exception that PyTorch sets for a C++ one; needs the GIL.
 void set_python_error(const std::exception_ptr& error);
-/// Runs it, and issues PyTorch's warnings of meanwhile at its end: the GIL may be released inside, not here.
+/// Calls `run`, then issues PyTorch's warnings from it in Python. `run` may release the GIL; the caller holds it.
 void with_warnings(c10::function_ref<void()> run);
 
 }  // namespace gramme::aten

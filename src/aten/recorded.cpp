@@ -1,3 +1,4 @@
+// Starts a record of PyTorch's profiler only if somebody listens, so that an unprofiled run pays one check.
 #include "aten/recorded.h"
 
 #include <ATen/record_function.h>

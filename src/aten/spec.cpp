@@ -29,7 +29,7 @@ constexpr size_t kFirst = 7;  // no compared member lies before: asserted when t
 constexpr int kInlineDims = C10_SIZES_AND_STRIDES_MAX_INLINE_SIZE;
 using Image = std::array<uint64_t, kWords>;
 
-/// A TensorSpec with the image a matching TensorImpl has under the mask, and what else a hit looks at of its type.
+/// A TensorSpec with the bytes that a matching TensorImpl has under the mask, and what else a hit reads of its type.
 struct Interned : TensorSpec {
   PyTypeObject* type = nullptr;
   bool requires_grad = false, is_leaf = true;
@@ -40,7 +40,7 @@ struct Interned : TensorSpec {
   bool comparable = true;  // false: sizes are symbolic or made by the subclass, or it has a tangent; it never matches
 };
 
-/// Opens the protected members.
+/// Gives access to TensorImpl's protected members.
 struct Peek : c10::TensorImpl {
   template <class Set>
   static Image image_of(Set set) {
@@ -122,7 +122,7 @@ bool is_special(const torch::autograd::AutogradMeta& meta) {
   return base.requires_grad() && base.is_leaf();
 }
 
-/// A special view whose memory was written since: to ask for its grad_fn raises. No guard accepts one.
+/// A special view whose memory was written later: asking for its grad_fn raises. No guard accepts one.
 bool is_refused(const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta) {
   return is_special(meta) && !tensor.is_inference() &&
          static_cast<const ViewMeta&>(meta).get_attr_version() != tensor._version();
@@ -135,10 +135,10 @@ bool same_view(const Interned& spec, const at::Tensor& tensor, const torch::auto
   return !is_refused(tensor, meta) && tensor.is_leaf() == spec.is_leaf;
 }
 
-/// True if any tensor can have a tangent now. A lock, so it pays for many tensors only.
+/// True if any tensor can have a tangent now. Takes a lock, so it pays only for many tensors.
 bool dual_level_entered() { return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr; }
 
-/// A dual tensor of forward-mode AD: nothing of it shows in its keys, so no guard accepts one.
+/// A dual tensor of forward-mode AD: its dispatch keys do not show the tangent, so no guard accepts one.
 bool has_tangent(const torch::autograd::AutogradMeta& meta) { return meta.fw_grad_ && !meta.fw_grad_->empty(); }
 
 [[gnu::always_inline]] inline bool same_autograd(const Interned& spec, const at::Tensor& tensor, bool tangents) {
@@ -169,7 +169,7 @@ bool agree(c10::IntArrayRef actual, const std::vector<shape::SymInt>& expected) 
                     [](int64_t a, shape::SymInt b) { return b == a || b.is_any(); });
 }
 
-/// More than five dimensions (sizes out of line), sparse layouts.
+/// For tensors whose sizes are not inline: more than five dimensions, sparse layouts.
 bool same_stored(const Interned& spec, const at::Tensor& tensor) {
   if (!spec.comparable || !same_image(spec.expected.data(), spec.mask.data(), words_of(tensor))) return false;
   const auto& stored = Peek::stored(tensor.unsafeGetTensorImpl());

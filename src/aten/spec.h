@@ -1,4 +1,4 @@
-// What a guard compares of a tensor, and what else is asked of tensors, without torch headers in the includer.
+// What a guard compares of a tensor, and other facts about tensors. The includer needs no torch headers.
 #pragma once
 #include <Python.h>
 
@@ -12,15 +12,15 @@
 
 namespace gramme::aten {
 
-/// Everything a guard on a tensor compares: its type, and what no type says. Interned: equal signatures are one
-/// pointer, valid until the process ends.
+/// Everything a guard on a tensor compares: its TensorType, and what that leaves out. Interned: equal signatures are
+/// one pointer, valid until the process ends.
 struct TensorSpec {
-  /// Sizes and strides that are not compared are SymInt::any(). The offset, which is not compared, is that of the time
-  /// the spec was made, 0 if anything varies.
+  /// Sizes and strides that are not compared are SymInt::any(). The storage offset is never compared: it has the value
+  /// from when the spec was made, or 0 if anything varies.
   const TensorType* tensor;
   uint64_t keys;  // dispatch key set
-  /// One of several views that a call returned, made with grad mode off or by a custom function, or of a leaf: autograd
-  /// refuses to write it where it records that, and mostly to use it after its base was written.
+  /// A view that is one of several results, was made with grad mode off or by a custom function, or views a leaf.
+  /// Autograd refuses to record a write to it, and mostly to use it after its base was written.
   bool special_view = false;
   bool compares_views = true;     // special_view
   bool compares_autograd = true;  // requires_grad, is_leaf and special_view
@@ -32,15 +32,14 @@ struct TensorSpec {
 
 /// The interned signature of a tensor as it is now.
 const TensorSpec* tensor_spec(PyObject* tensor);
-/// The same signature for whoever does not care about requires_grad, is_leaf and special_view; half the memory to look
-/// at.
+/// The signature without requires_grad, is_leaf and special_view; a check reads half as much memory.
 const TensorSpec* without_autograd(const TensorSpec& spec);
-/// The same signature for whoever does not write the tensor.
+/// The signature without special_view, for segments that do not write the tensor.
 const TensorSpec* without_views(const TensorSpec& spec);
-/// The same signature for whoever does not care about these sizes and strides: bit d stands for dimension d. Of a
-/// tensor with more than 64 dimensions everything is compared.
+/// The signature without these sizes and strides; bit d stands for dimension d. For a tensor with more than 64
+/// dimensions everything is compared.
 const TensorSpec* with_varying(const TensorSpec& spec, uint64_t sizes, uint64_t strides);
-/// One number of a tensor that matches a signature with that many dimensions. Plain loads.
+/// A size or stride of a tensor that matches a signature with that many dimensions. Plain loads.
 int64_t size_at(PyObject* tensor, int64_t dim);
 int64_t stride_at(PyObject* tensor, int64_t dim);
 int64_t offset_of(PyObject* tensor);
@@ -53,34 +52,36 @@ struct TensorCheck {
 };
 /// True if they all match. Cheaper than one call each.
 bool all_match(const TensorCheck* checks, size_t count, PyObject* const* objects);
-/// Why not, for messages.
+/// Why the object does not match, for messages.
 Mismatch explain_mismatch(const TensorSpec& spec, PyObject* object);
 /// True if the storages of two tensors share a byte (conservative: extents of the views).
 bool overlap(PyObject* a, PyObject* b);
-/// True if two tensors lie in one storage, wherever.
+/// True if two tensors have the same storage, even if no byte is shared.
 bool same_storage(PyObject* a, PyObject* b);
-/// Which one that is; a tensor without one is its own.
+/// The address of the tensor's storage; of the tensor itself if it has none.
 const void* storage_of(PyObject* tensor);
-/// A view whose base came to need a gradient: what autograd says of it changes when it is used next.
+/// True for a view whose base has come to require a gradient: its autograd metadata changes at its next use.
 bool is_stale_view(PyObject* tensor);
-/// True if its storage has become too small for its elements. Kernels and fakes may not look at such a tensor.
+/// True if the tensor's storage has become too small for its elements. Neither kernels nor fakes may be given such a
+/// tensor.
 bool reaches_past_storage(PyObject* tensor);
-/// True if no two of the tensors objects[which[i]] share a byte. `known` holds where they lay when they last did not:
-/// asking again compares the addresses of the first `steady`, whose sizes and strides stay, and the extents of the
-/// others. Tensors without data (meta) are not looked at.
+/// True if no two of the tensors objects[which[i]] share a byte. `known` holds the addresses from the last call that
+/// returned true. A further call compares only addresses for the first `steady` tensors, whose sizes and strides are
+/// fixed, and extents for the others. Tensors without data (meta) share nothing.
 bool all_apart(PyObject* const* objects, const std::vector<uint32_t>& which, std::vector<uintptr_t>& known,
                size_t steady = SIZE_MAX);
 /// The tensor's .grad as a new reference (None if it has none); runs no Python.
 PyObject* grad_of(PyObject* tensor);
-/// The number in a plain tensor of 32 or 64 bit floats on the CPU without dimensions; false for any other.
+/// The number in a plain CPU tensor of dtype float32 or float64 without dimensions; false for any other tensor.
 bool number_in(PyObject* tensor, double& number);
-/// True if the object is a float, or a tensor that holds such a number, between the two, and whole if it must be.
+/// True if the object is a float, or a tensor that number_in() reads, between `low` and `high`; with `whole`, an
+/// integral one.
 bool holds_within(PyObject* object, double low, double high, bool whole);
 /// A counter that rises with every in-place write.
 uint32_t version_of(PyObject* tensor);
 
-/// A tensor's content, and how it lies in its storage, put back out of autograd's sight: kernels that raise may have
-/// given what they write other sizes before.
+/// A copy of a tensor's data and layout that can be put back unseen by autograd. A kernel that raises may have resized
+/// what it writes before.
 class Content {
  public:
   /// False with a Python error if it cannot be copied.
@@ -89,7 +90,7 @@ class Content {
 
  private:
   Owned<> copy_;
-  std::vector<int64_t> sizes_, strides_;  // of strided tensors
+  std::vector<int64_t> sizes_, strides_;  // strided tensors only
   int64_t offset_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a tensor's signature is, and how another one differs, in words.
+// Texts of tensor signatures, and of how a tensor differs from one.
 #include <c10/core/Device.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/Layout.h>

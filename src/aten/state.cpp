@@ -1,3 +1,5 @@
+// Reads the state through pointers to libtorch's thread-locals, fetched once for each thread; the list of compared bits
+// is GRAMME_STATE_BITS.
 #include "aten/state.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -35,7 +37,7 @@ namespace {
 
 constexpr int kFunctionStateShift = 16;  // the state of torch functions: enabled, subclasses disabled, all disabled
 
-/// The private members of PythonTorchFunctionTLS; a call into libtorch for each costs more than all reads here.
+/// The private members of PythonTorchFunctionTLS: a call into libtorch for each would cost more than all reads here.
 struct FunctionState {
   at::impl::TorchFunctionDisabledState disabled;
   bool skip_next;
@@ -146,7 +148,7 @@ SavedModes::~SavedModes() = default;
 
 void SavedModes::save() {
   state_ = std::make_unique<State>();
-  at::autocast::decrement_nesting();  // asking counts
+  at::autocast::decrement_nesting();  // undoes the increment by which `nesting` was read
   for (size_t i = 0; i < std::size(kAutocastDevices); ++i)
     state_->autocast[i] = at::autocast::get_autocast_dtype(kAutocastDevices[i]);
 }

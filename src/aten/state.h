@@ -1,5 +1,5 @@
-// The thread's and the process' state that changes what operators do: read, compared, saved and put back here, and
-// asked for by the other rooms. Without torch headers in the includer.
+// State of the thread and the process that changes what operators do: reading, comparing, saving and restoring it. The
+// includer needs no torch headers.
 //
 //   what                                               compared                     put back
 //   grad mode, inference mode, forward AD's mode       GlobalState                  SavedModes
@@ -13,8 +13,8 @@
 //   default dtype, deterministic algorithms            GlobalState                  -: no operation changes them
 //   random numbers (the default CPU generator)         -: they are read when drawn  RandomState
 //
-// Compared: by guards, by the memo of `meta` and by tapes; the rows are in state.cpp. Put back: where an exception
-// comes out of the middle of what may change it.
+// Compared: by guards, by the memo of `meta` and by tapes; the rows are in state.cpp. Put back: after an exception
+// interrupted code that may have changed it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -30,7 +30,7 @@ struct GlobalState {
   static GlobalState read();  // some 25 ns
   /// True if the thread is inside a functorch transform (torch.vmap, torch.func.grad).
   bool transforms() const;
-  /// True if the handlers of tensors' classes (__torch_function__) are called.
+  /// True if __torch_function__ of tensors' classes is called.
   bool asks_classes() const;
   bool operator==(const GlobalState&) const = default;
   /// "grad mode changed from True to False"
@@ -49,7 +49,7 @@ class SavedModes {
   std::unique_ptr<State> state_;
 };
 
-/// Calls what may throw between entering a mode and leaving it.
+/// Runs `call`, and puts the modes back if it throws: it may have entered a mode and not left it.
 template <class Call>
 auto keeping_modes(Call&& call) {
   SavedModes modes;
@@ -71,19 +71,18 @@ class RandomState {
   Owned<> state_;  // a tensor
 };
 
-/// True if operators may be captured now. Not under a torch function or dispatch mode, which hears of each and may do
-/// anything with it, not inside a functorch transform, and not inside a level of forward AD, whose tangents no guard
-/// tells apart.
+/// True if operators may be captured now. False under a torch function or dispatch mode, which may do anything with an
+/// operator; inside a functorch transform; and inside a level of forward AD, whose tangents no guard sees.
 bool can_capture();
-/// True if a torch dispatch mode is entered that is none of PyTorch's own compilers.
+/// True inside a torch dispatch mode that is not one of PyTorch's own compilers.
 bool is_dispatched_around();
 /// True if the thread is in the middle of an operator: in a kernel written in Python, or a tensor class's
 /// __torch_dispatch__.
 bool inside_operator();
-/// True if operators on plain CPU tensors may be called at their kernels. Not where autograd, autocast or anything else
-/// of the thread's modes comes before those.
+/// True if kernels on plain CPU tensors may be called directly: neither autograd nor autocast nor another mode of the
+/// thread comes before them.
 bool kernels_alone();
-/// The same but for autograd, which does come before them.
+/// The same, except that autograd does come before them.
 bool autograd_alone();
 
 bool grad_enabled();
@@ -94,7 +93,7 @@ bool forward_level_is_open();
 void set_grad_enabled(bool on);
 /// True if torch.jit.trace records what this thread computes.
 bool jit_tracing();
-/// True if user code hears of each tensor that autograd saves.
+/// True if hooks of user code see each tensor that autograd saves.
 bool saved_tensors_hooked();
 
 }  // namespace gramme::aten

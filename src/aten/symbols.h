@@ -1,4 +1,4 @@
-// torch.SymFloat, as aten/python.h has torch.SymInt.
+// Conversions between torch.SymFloat objects and c10::SymFloat; aten/python.h has those of torch.SymInt.
 #pragma once
 #include <c10/core/SymFloat.h>
 
@@ -10,7 +10,7 @@ namespace gramme::aten {
 c10::SymFloat symfloat_of(PyObject* object);
 /// A new torch.SymFloat of a node. Throws PythonError.
 Owned<> symfloat_object(const c10::SymNode& node);
-/// The node that a symbolic one was made of: PyTorch wraps it on the way through Python. Needs the GIL.
+/// The node behind a symbolic float, without the wrapper that PyTorch adds on the way through Python. Needs the GIL.
 c10::SymNode node_of(const c10::SymFloat& number);
 
 }  // namespace gramme::aten

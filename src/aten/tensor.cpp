@@ -1,4 +1,4 @@
-// Questions about tensors that guards and replay ask.
+// Facts about tensors that guards and replay need: shared storage, gradients, versions, saved content.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -13,8 +13,8 @@ bool overlap(PyObject* a, PyObject* b) {
   if (x.is_same(y)) return true;
   if (!has_plain_storage(x) || !has_plain_storage(y)) return false;
   const auto &s = x.storage(), &t = y.storage();
-  // Two storages can still lie over each other (from_blob, shared memory), so addresses decide; but those of tensors
-  // without data (meta) mean nothing.
+  // Two storages can overlap (from_blob, shared memory), so addresses decide; those of tensors without data (meta) mean
+  // nothing.
   bool one_storage = s.unsafeGetStorageImpl() == t.unsafeGetStorageImpl();
   if (!one_storage && (!s.data() || !t.data())) return false;
   Extent p = extent_of(x), q = extent_of(y);
@@ -64,7 +64,7 @@ uint32_t version_of(PyObject* tensor) {
 }
 
 namespace {
-/// For a program, and for autograd, a tensor that was put back was not written.
+/// To the program and to autograd, a tensor that was put back was never written.
 void copy_version(const at::Tensor& from, const at::Tensor& to) {
   if (from.is_inference() || to.is_inference()) return;
   c10::VariableVersion version = to.unsafeGetTensorImpl()->version_counter();  // shares the count

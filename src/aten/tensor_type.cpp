@@ -1,3 +1,4 @@
+// The pool of all tensor types of the process: each description is kept once, so that equal types have one address.
 #include "aten/tensor_type.h"
 
 #include <ATen/core/Tensor.h>
@@ -40,8 +41,8 @@ bool is_symbolic(const TensorDescription& type) {
          std::ranges::any_of(type.parts, &TensorType::symbolic);
 }
 
-/// All there are. Operators are recorded without the GIL, so a lock keeps them, under which nothing waits for anything;
-/// a child process gets it free.
+/// All types of the process. Operators are recorded without the GIL, so a lock protects the pool; nothing blocks while
+/// it is held, and a forked child finds it free.
 class Types {
  public:
   static Types& all() {
@@ -65,7 +66,8 @@ class Types {
     pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); }, [] { all().mutex_.unlock(); });
   }
 
-  /// For good: another class, or context, at its address would look like it. PyTorch's own classes stay anyway.
+  /// Keeps class and context alive for good: another object at the same address would be taken for them. PyTorch's own
+  /// classes live on anyway.
   static void hold(const TensorDescription& type) {
     if (!is_exact_tensor_type(type.type)) share(reinterpret_cast<PyObject*>(type.type)).release();
     if (type.context) share(type.context).release();

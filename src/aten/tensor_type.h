@@ -1,8 +1,7 @@
-// What is known of a tensor without its data, without torch headers in the includer.
+// A tensor's metadata: everything known of it without its data. The includer needs no torch headers.
 //
-// One description for all who need one: what a guard compares (spec.h), what a capture infers (meta/record.h) and what
-// a tape saw (native/recorder.h) refer to it. Interned: equal descriptions are one object, which lives as long as the
-// process, so whoever has two compares their addresses.
+// Guards (spec.h), captures (meta/record.h) and tapes (native/recorder.h) all refer to this one description. Interned:
+// equal descriptions are one object, which lives as long as the process, so comparing addresses is enough.
 #pragma once
 #include <Python.h>
 
@@ -20,7 +19,7 @@ namespace gramme::aten {
 
 struct TensorType;
 
-/// What is known. Two are equal if all of it is.
+/// The fields of the description. Two are equal if all their fields are.
 struct TensorDescription {
   PyTypeObject* type;  // torch.Tensor, Parameter or a subclass (a fake's own class never shows); held
   int8_t dtype;        // at::ScalarType
@@ -31,12 +30,13 @@ struct TensorDescription {
   bool opaque;                                // only the tensor's class knows its sizes: there are none here
   std::vector<shape::SymInt> sizes, strides;  // no strides if the layout is a sparse one
   shape::SymInt storage_offset;
-  // Inside a transform of torch.func: the tensor that this one wraps at the transform's level; in torch.vmap it has one
-  // dimension more, which the sizes above leave out. Where gradients or tangents are taken there is none: -1.
+  // Inside a transform of torch.func: the tensor that this one wraps at the transform's level. Under torch.vmap that
+  // one has a dimension more, `batch_dim`, which the sizes above leave out; transforms for gradients or tangents have
+  // none (-1).
   const TensorType* inner;
   int32_t level, batch_dim;
-  // For a subclass that wraps tensors: those, and what else its class keeps, one object for equal ones (held). Nobody
-  // describes such yet.
+  // For a subclass that wraps tensors: those tensors, and what else its class keeps, one object for equal ones (held).
+  // No code fills these yet.
   std::vector<const TensorType*> parts;
   PyObject* context;
 
@@ -47,19 +47,19 @@ struct TensorDescription {
 /// The one object of a description.
 struct TensorType : TensorDescription {
   uint32_t id;    // dense; stands for the type in memo keys
-  bool symbolic;  // a size, a stride or the offset is no number, here or further in
+  bool symbolic;  // a size, stride or offset is an expression, here or in a wrapped tensor
 
   bool operator==(const TensorType&) const = delete;  // compare addresses, or descriptions
   std::string print() const;                          // "Tensor float32[2, 3] strides [3, 1] cpu requires_grad"
 };
 
-/// The interned description that equals this. Needs the GIL only where the class is a subclass, or there is a context.
+/// The interned description that equals this one. Needs the GIL only for a subclass, or with a context.
 const TensorType* interned(TensorDescription described);
 
 /// The tensor as kernels see it: a torch.Tensor that needs no gradient; opaque unless `whole`. Needs no GIL.
 const TensorType* type_below_autograd(const at::Tensor& tensor, bool whole);
 
-/// The same type but for requires_grad and is_leaf.
+/// The same type with this requires_grad and is_leaf.
 const TensorType* with_requires_grad(const TensorType* type, bool requires_grad, bool is_leaf);
 
 }  // namespace gramme::aten

@@ -249,7 +249,7 @@ void Captured::require_range(int64_t symbol, PyObject* lowest, PyObject* highest
   if (PyErr_Occurred()) throw PythonError();
 }
 
-/// Strides and offsets are numbers where sizes are.
+/// Makes the symbol a constant; strides and offsets are numbers wherever sizes are.
 void Captured::specialize(int64_t symbol) {
   const Source* source = guards().shapes.symbols.at(static_cast<size_t>(symbol));
   auto add = [this](const Source* constant) {

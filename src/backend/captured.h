@@ -52,52 +52,52 @@ class Captured {
   bool uses_what_it_writes() const;
   /// True if autograd may record one of the graph's operations.
   bool records_gradients() const;
-  /// Where the inputs come from: a list of rows (kind, row of the base or -1, key or None, index, type of the object or
-  /// None), a base before its children, and a list with the row of each input.
+  /// The sources of the inputs: a list of rows (kind, row of the base or -1, key or None, index, type of the object or
+  /// None), each base before its children, and a list with each input's row.
   Owned<> sources() const;
-  /// A list by symbol: (index of the input that has its value, value now, lowest, highest, may nothing be decided by
-  /// it?), bounds None if there are none. None for symbols that are no inputs.
+  /// A list by symbol: (index of the input with its value, present value, lowest, highest, whether no branch may depend
+  /// on it); None for a missing bound, and for symbols that are no inputs.
   Owned<> symbols();
-  /// A list with (sizes, strides, offset) for each tensor input whose sizes vary, lists of what Python computes of
-  /// `values`, which has an object for each symbol; None for the other inputs. Where Python cannot, the symbols become
-  /// constants.
+  /// A list with (sizes, strides, offset) for each tensor input whose sizes vary: lists that Python's operators compute
+  /// from `values`, one object for each symbol. None for other inputs. Symbols in an expression without Python
+  /// operators become constants.
   Owned<> sizes(PyObject* values);
-  /// Where each symbol comes from, as sources() says it of inputs; None for those that come out of data.
+  /// The sources of the symbols, in the form of sources(); None for unbacked symbols.
   Owned<> symbol_sources() const;
-  /// Tensors and constants that the capture looked at, and is bound to, as sources() says it of inputs.
+  /// The sources of tensors and constants that the guards check, in the form of sources().
   Owned<> guarded_sources() const;
-  /// A list of (what Python computes of `values` for a condition that the capture decided by, the program's place or
-  /// "", the condition in words). None for what Python has no operator for.
+  /// A list of the conditions that the capture branched on: (result computed by Python from `values`, place in the
+  /// program or "", text). The result is None if Python has no operator for it.
   Owned<> conditions(PyObject* values) const;
   /// (why the segment ends before the function returns or None, file, line, function).
   Owned<> reason() const;
-  /// What the graph's nodes give; may be asked after the backend has returned.
+  /// Fake results of the graph's nodes, which may be used after the backend has returned.
   Examples examples() const;
 
-  /// A list of (holder, name): constants that a backward of the program reads in gradients' own time, under names that
-  /// may hold others by then; the name is None for a cell.
+  /// A list of (holder, name): constants that a backward of the program reads when it runs, under names that may be
+  /// rebound by then. The name is None for a cell.
   Owned<> names_read_later() const;
-  /// Places of inputs and of outputs that hooks read when gradients are computed.
+  /// Indices of the inputs and of the outputs that hooks read during backward.
   Owned<> places_read_later() const;
 
-  /// What logs, metadata and the compiler call it.
+  /// The id of the capture in logs, metadata and the compiler.
   const plan::CompileId& compile_id() const { return compile_id_; }
-  /// Which attempt at the capture it is: one that breaks is the second, up to where the first could not go on.
+  /// The attempt's number: a capture with a graph break is the second attempt, which stops where the first failed.
   int attempt() const { return is_break(*subject_.ending) ? 1 : 0; }
 
-  /// The input is part of the compiled code: the segment is for this very object.
+  /// States that the input is part of the compiled code: the segment then requires this very object.
   void freeze(size_t input) { frozen_.push_back(input); }
   const std::vector<size_t>& frozen() const { return frozen_; }
-  /// The compiled code is for calls where these, expressions of sympy, hold. `names` has the numbers of symbols by
-  /// their names. What cannot be said makes the symbols in it constants.
+  /// States that the compiled code is valid only if these sympy expressions hold. `names` maps names of symbols to
+  /// their numbers. Symbols in an expression that cannot be translated become constants.
   void require(PyObject* expressions, PyObject* names);
-  /// The same of the symbol not being less, not being more; None if it may.
+  /// The same for bounds of a symbol; None for no bound.
   void require_range(int64_t symbol, PyObject* lowest, PyObject* highest);
   const std::vector<guards::ShapeGuards::Condition>& conditions() const { return conditions_; }
-  /// The compiler cannot take the symbol: the graph is needed with a constant instead.
+  /// States that the compiler cannot take the symbol: the capture restarts with a constant.
   void specialize(int64_t symbol);
   const std::vector<const source::Source*>& constants() const { return constants_; }
-  /// A new attempt: what was told before is forgotten.
+  /// Starts a new attempt: earlier statements are forgotten.
   void restart();
 
  private:

@@ -13,7 +13,8 @@
 namespace gramme::backend {
 namespace {
 
-/// What gramme._handover makes of an exception of the backend: the one to raise, or None to run the program plainly.
+/// gramme._handover's answer to an exception of the backend: the exception to raise, or None to run the program
+/// eagerly.
 Owned<> failure(PyObject* backend, const Owned<>& error, const Owned<>& graph_module, bool whole) {
   Owned<> module = take(import_module("gramme._handover"));
   PyObject* may_run_plainly = whole ? Py_False : Py_True;
@@ -21,8 +22,7 @@ Owned<> failure(PyObject* backend, const Owned<>& error, const Owned<>& graph_mo
       PyObject_CallMethod(module.get(), "failure", "OOOO", backend, error.get(), graph_module.get(), may_run_plainly));
 }
 
-/// Raises what the backend's exception becomes; returns if the program is to run plainly. What interrupts the program
-/// passes.
+/// Raises the exception that replaces the backend's; returns if the program is to run eagerly. Interruptions propagate.
 void fail(PyObject* backend, const Owned<>& graph_module, bool whole) {
   if (is_interruption()) throw PythonError();
   PyObject *type, *value, *traceback;
@@ -55,7 +55,7 @@ PyObject* roomy_call() {
   return function;
 }
 
-/// AOTAutograd found numbers that it cannot turn into tensors: it has noted which, and wants to start again.
+/// True if AOTAutograd found numbers that it cannot turn into tensors. It has recorded which, and wants to start again.
 bool restarts() {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
   PyObject* raised = PyErr_Occurred();  // borrowed from the thread
@@ -87,8 +87,8 @@ bool is_of_torch(PyObject* backend) {
   return of_torch.get() == Py_True;
 }
 
-/// The backend is the program's code. Null with an exception set if it raises. A compiler of PyTorch's may take what a
-/// handler raises for a failure of its own, and go on.
+/// Calls the backend as code of the program, with signal handlers running. Null with an exception set if it raises.
+/// PyTorch's compilers may take a handler's exception for a failure of their own and continue, so it is kept.
 Owned<> interruptibly(PyObject* const* arguments, size_t count) {
   PyObject* const call = roomy_call();
   const Owned<> finalizers = take(PyObject_CallNoArgs(imported("gramme._handover", "Finalizers").get()));

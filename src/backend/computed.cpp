@@ -20,7 +20,7 @@ Operator operator_of(shape::Operation operation) {
   return nullptr;
 }
 
-/// What a comparison of two numbers gives; null for other operations.
+/// The result of comparing two numbers; null for other operations.
 Owned<> compared(shape::Operation operation, PyObject* a, PyObject* b) {
   using O = shape::Operation;
   static constexpr std::pair<O, int> kComparisons[] = {

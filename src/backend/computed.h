@@ -12,16 +12,16 @@ namespace gramme::backend {
 
 class Computed {
  public:
-  /// A list by symbol; None for those that do not occur.
+  /// `symbols` is a list by symbol, with None for those that do not occur.
   explicit Computed(PyObject* symbols) : symbols_(share(symbols)) {}
 
-  /// Borrowed, as long as this lives; null if Python has no operator for a part of it.
+  /// The expression's value, borrowed while this object lives; null if Python has no operator for a part of it.
   PyObject* of(shape::Expr e) { return shape::Lowering(*this).lower(e); }
   PyObject* of(shape::SymInt number) { return of(number.expr()); }
-  /// A new list; null if one cannot be computed.
+  /// A new list of their values; null if one cannot be computed.
   Owned<> list(const std::vector<shape::SymInt>& numbers);
 
-  // For lowering.
+  // The machine for shape::Lowering.
   using Value = PyObject*;
   const Value* known(shape::Expr e) const;
   Value keep(shape::Expr e, Value value) { return known_[e] = value; }

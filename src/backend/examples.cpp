@@ -15,7 +15,7 @@ namespace {
 
 using graph::Node;
 
-/// The node's place among those of its torch.fx graph.
+/// The node's index in its torch.fx graph.
 size_t place_of(const Node& node) {
   const auto &inputs = node.graph->placeholders(), &calls = node.graph->nodes();
   const auto input = std::ranges::find(inputs, &node);
@@ -40,7 +40,7 @@ bool can_be_computed(const meta::Record& record, Computed& computed) {
 
 }  // namespace
 
-/// Reads one graph. What a call returns that is no tensor is known by the items that were taken of it, used or not.
+/// Reads one graph. A call's result that is no tensor is described by the items taken from it.
 class Examples::Reader {
  public:
   explicit Reader(const graph::Graph& graph) : graph_(graph) {
@@ -85,7 +85,7 @@ class Examples::Reader {
   std::unordered_map<const Node*, std::vector<std::pair<size_t, const Node*>>> items_;
 };
 
-/// Makes one list. Two nodes never share a fake: who compares storages must not find one where there are two.
+/// Makes one list of fakes. Two nodes never share a fake, so that comparing storages gives the right answer.
 class Examples::Maker {
  public:
   Maker(PyObject* mode, PyObject* values)

@@ -14,17 +14,17 @@ namespace gramme::backend {
 class Examples {
  public:
   explicit Examples(const graph::Graph& graph);
-  /// A list with what each node of the torch.fx graph gives: a tensor of the FakeTensorMode, its own for each node; a
-  /// tuple of such; for a body its own list; for an input of a body the place of the node around it; for an object of
-  /// the program a tuple of it; else None. Sizes that vary are computed of `values`, which has an object by symbol.
+  /// A list with the result of each node of the torch.fx graph: a new tensor of the FakeTensorMode or a tuple of them;
+  /// for a body its own list; for a body's input the index of the outer node; for an object of the program a tuple with
+  /// it; else None. Varying sizes are computed from `values`, one object for each symbol.
   Owned<> fakes(PyObject* mode, PyObject* values) const;
 
  private:
   struct Example {
     enum Kind : uint8_t { Nothing, Tensor, Items, Body, Outer, Object } kind = Nothing;
     const meta::Record* record = nullptr;  // interned
-    std::vector<Example> items;            // Items: what the call returns; Body: by node
-    size_t place = 0;                      // Outer: among the nodes of the graph around
+    std::vector<Example> items;            // Items: results of the call; Body: by node
+    size_t place = 0;                      // Outer: index in the graph around
     Owned<> object;                        // Object
   };
   class Reader;

@@ -23,7 +23,7 @@ using meta::Argument;
 Owned<> attribute(const Owned<>& object, const char* name) { return take(PyObject_GetAttrString(object.get(), name)); }
 Owned<> text(const std::string& string) { return take(PyUnicode_FromStringAndSize(string.data(), string.size())); }
 
-/// What torch.fx is made of; looked up once, kept for good.
+/// Classes and functions of torch.fx, looked up once.
 struct Fx {
   Owned<> graph = imported("torch.fx", "Graph");
   Owned<> make_module = imported("gramme._graph_module", "make");
@@ -43,12 +43,12 @@ struct Fx {
   }
 };
 
-/// One torch.fx.Graph being filled. What create_node does for each node, without its checks and copies.
+/// Fills one torch.fx.Graph: does what create_node does for each node, without its checks and copies.
 class Builder {
  public:
   explicit Builder(const graph::Graph& graph) : Builder(graph, nullptr, nullptr, {}) {}
 
-  /// The graph module. `inputs` are of the outermost graph.
+  /// Makes the graph module. `inputs` are those of the outermost graph.
   Owned<> run(const std::vector<Owned<>>& inputs) {
     add_placeholders(inputs);
     for (const Node* node : graph_.nodes()) add_node(*node);
@@ -96,7 +96,7 @@ class Builder {
     }
   }
 
-  /// An input of a body says of itself what the node around it does.
+  /// Copies the outer node's metadata to an input of a body.
   bool lifted(const Node& node) {
     if (!node.outer || !outside_ || node.outer->graph != &outside_->graph_) return false;
     Owned<> meta = attribute(outside_->made_[node.outer->id], "meta");
@@ -126,7 +126,7 @@ class Builder {
     metadata_.describe(node, made_[node.id], first.empty() ? names_.node[node.id] : first);
   }
 
-  /// Where nobody gave it a text, PyTorch's names the condition's node, which has its name only now.
+  /// The message of an assertion without a text: PyTorch's names the condition's node, which has a name only now.
   Owned<> asserted(const meta::Call& call) {
     static PyObject* const start = intern("Runtime assertion failed for expression ");
     Owned<> args = tuple(call.args, call.arg_count);

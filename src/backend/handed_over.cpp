@@ -1,3 +1,4 @@
+// Collects the record from a trace: writes to inputs, sizes from data, values that hooks read.
 #include "backend/handed_over.h"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace {
 
 using graph::Node;
 
-/// Sizes of inputs that are marked unbacked alone are no such numbers: inputs give them, and no node.
+/// True if the graph reads numbers or sizes from data. Sizes of inputs marked unbacked do not count: they come from
+/// inputs.
 bool takes_data(const trace::Trace& trace) {
   if (!trace.scope().has_unbacked()) return false;
   for (size_t k = 0; k < trace.shapes.assumptions.symbol_count(); ++k)
@@ -32,7 +34,7 @@ std::vector<size_t> places(const std::vector<Node*>& nodes, const std::vector<co
   return result;
 }
 
-/// Which inputs are written, and by which nodes.
+/// Records which inputs are written, and by which nodes.
 void note_writes(const trace::Scope& scope, HandedOver& record) {
   const std::vector<Node*>& placeholders = scope.graph().placeholders();
   scope.each_written_input([&](PyObject* written) {
@@ -46,7 +48,7 @@ void note_writes(const trace::Scope& scope, HandedOver& record) {
   for (const Node* node : scope.graph().nodes()) record.writes.push_back(scope.writes(node));
 }
 
-/// True if an operand or the result is a tensor that needs a gradient. Of several results that is not known.
+/// True if an operand or the result needs a gradient, or it has several results, whose gradients are not known.
 bool may_need_gradient(const Node* node) {
   bool may = node->record ? node->record->requires_grad : !node->number_type;
   meta::each_leaf(node->call, [&](const meta::Argument& leaf) {
@@ -113,7 +115,7 @@ bool has_aliased_writes(const HandedOver& record, const CallInputs& inputs) {
   }
   std::vector<uintptr_t> addresses;
   if (aten::all_apart(objects.data(), all, addresses)) return false;
-  for (PyObject* written : inputs.written) {  // an inner tensor, too, of a wrapper that is written
+  for (PyObject* written : inputs.written) {  // also an inner tensor of a written wrapper
     std::optional<size_t> first;
     for (const auto& [input, object] : inputs.memory) {
       if (object != written && !aten::overlap(object, written)) continue;
@@ -144,14 +146,14 @@ bool uses_what_it_writes(const HandedOver& record, const graph::Graph& graph, co
     if (!record.writes[i])
       meta::each_leaf(node->call, [&](const meta::Argument& leaf) { used |= written.contains(leaf.node); });
     else if (!node->record || records.contains(node->record))
-      written.insert(node);  // it returns what it wrote to
+      written.insert(node);  // it returns the tensor that it wrote
     if (used) return true;
   }
   return false;
 }
 
 bool records_gradients(const HandedOver& record, const graph::Graph& graph) {
-  if (graph.has_bodies()) return true;  // they may turn grad mode on
+  if (graph.has_bodies()) return true;  // bodies may turn grad mode on
   bool grad = record.grad_at_start;
   for (const Node* node : graph.nodes()) {
     if (graph::sets_grad_mode(node))

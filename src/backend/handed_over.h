@@ -1,4 +1,4 @@
-// What a backend may ask of a capture beside the graph and the guards, apart from the trace that knows it.
+// Facts about a capture that a backend may ask for beside graph and guards, stored apart from the trace.
 //
 //   const HandedOver record = handed_over(trace);            // plain: it may stay when the capture is gone
 //   const CallInputs inputs = call_inputs(trace);            // of the call that was captured
@@ -17,23 +17,23 @@ struct HandedOver {
   bool grad_at_start = true;
   bool writes_inputs = false;
   bool has_wrappers = false;    // tensors that wrap others
-  bool returns_views = false;   // of such: see trace::WrapperViews
-  bool has_unbacked = false;    // numbers or sizes come out of data
-  bool others_written = false;  // what is written is none of the inputs, or a part of one
+  bool returns_views = false;   // the graph returns views of wrappers (trace::WrapperViews)
+  bool has_unbacked = false;    // the graph reads numbers or sizes from data
+  bool others_written = false;  // a written tensor is no input, or part of one
   std::vector<size_t> written;  // inputs
-  std::vector<bool> writes;     // by node: it writes to an input, as far as is noted; empty if none does
-  std::vector<bool> unbacked;   // by symbol: nothing may be decided by it
+  std::vector<bool> writes;     // by node: whether it is known to write an input; empty if none does
+  std::vector<bool> unbacked;   // by symbol: no branch may depend on it
   std::vector<trace::ReadLater::Name> names_read_later;
-  std::vector<size_t> inputs_read_later, outputs_read_later;  // by hooks
+  std::vector<size_t> inputs_read_later, outputs_read_later;  // read by hooks in backward
 };
 
 HandedOver handed_over(const trace::Trace& trace);
 
 /// The inputs of one call; all borrowed.
 struct CallInputs {
-  std::vector<PyObject*> objects;                    // by input, as the program has them
-  std::vector<PyObject*> written;                    // in place; an inner tensor of an input, too
-  std::vector<std::pair<size_t, PyObject*>> memory;  // (input, tensor), where any is written; of a wrapper its parts
+  std::vector<PyObject*> objects;                    // by input, as the program holds them
+  std::vector<PyObject*> written;                    // written in place; may be an inner tensor of an input
+  std::vector<std::pair<size_t, PyObject*>> memory;  // (input, tensor) if any is written; a wrapper's parts for it
 };
 
 CallInputs call_inputs(const trace::Trace& trace);

@@ -1,3 +1,4 @@
+// A bounded cache of graphs, as Python objects that the collector can traverse.
 #include "backend/kept_graph.h"
 
 #include <algorithm>
@@ -8,19 +9,19 @@
 namespace gramme::backend {
 namespace {
 
-constexpr size_t kMostBytes = 4 * 1024 * 1024;  // of all
-constexpr size_t kMostNodes = 4096;             // of one
+constexpr size_t kMostBytes = 4 * 1024 * 1024;  // of all graphs
+constexpr size_t kMostNodes = 4096;             // of one graph
 
 using Content = std::shared_ptr<const KeptGraph>;
 
 struct Holder {
   PyObject_HEAD;
-  Content content;  // null once it had to go
-  uint64_t asked;   // when it was last
+  Content content;  // null after eviction
+  uint64_t asked;   // time of the last use
 };
 
 struct All {
-  std::vector<Holder*> holders;  // with content
+  std::vector<Holder*> holders;  // those with content
   size_t bytes = 0;
   uint64_t now = 0;
 };
@@ -29,7 +30,7 @@ All& all = *new All;  // guarded by the GIL; segments die with the process
 
 Holder* as_holder(PyObject* object) { return reinterpret_cast<Holder*>(object); }
 
-/// What it held, which may run Python where it is dropped.
+/// Takes the content, whose release may run Python.
 Content emptied(Holder* holder) {
   if (!holder->content) return nullptr;
   std::erase(all.holders, holder);
@@ -39,7 +40,7 @@ Content emptied(Holder* holder) {
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   const Content& content = as_holder(self)->content;
-  if (!content || content.use_count() != 1) return 0;  // being handed over
+  if (!content || content.use_count() != 1) return 0;  // in use by a hand-over
   for (const Owned<>& object : content->objects()) Py_VISIT(object.get());
   return 0;
 }
@@ -79,7 +80,7 @@ Owned<> held(Content content) {
   return Owned<>::steal(reinterpret_cast<PyObject*>(holder));
 }
 
-/// A call gives such inputs by the guards' reads; all else is a capture's own.
+/// True if every input can be read by the guards in any call; other inputs exist only in the capture.
 bool is_of_any_call(const graph::Graph& graph, const HandedOver& record) {
   return !record.has_wrappers && !record.returns_views && !record.others_written && !record.has_unbacked &&
          record.names_read_later.empty() && std::ranges::all_of(graph.placeholders(), [](const graph::Node* node) {

@@ -3,10 +3,10 @@
 //   keep_graph(graph, record, segment);              // after the capture's backend has compiled it
 //   const KeptGraph* kept = kept_graph(segment);     // null: a capture is needed
 //
-// It stands beside the guards (GuardPlan::keep), whose sources it has, and so is one for all copies of the segment.
-// What the first backend required of sizes is among the guards, so the second serves no more calls than the first. It
-// is a Python object, so that the collector sees what it holds. The process keeps some megabytes of them; those not
-// asked for longest go first.
+// It is stored with the guards (GuardPlan::keep), whose sources it uses, so all copies of the segment share it. The
+// first backend's requirements on sizes are among the guards, so the second serves no more calls than the first. It is
+// a Python object, so that the collector can traverse it. The process keeps a few megabytes of them and evicts the
+// least recently used.
 #pragma once
 #include <optional>
 
@@ -23,8 +23,8 @@ class KeptGraph {
   const HandedOver& record() const { return record_; }
   const std::vector<Owned<>>& objects() const { return kept_.objects(); }
   size_t bytes() const { return kept_.bytes(); }
-  /// True if these objects, inputs of a call that the guards hold of, are to autograd what the graph says of its
-  /// inputs: guards do not ask where nothing is recorded.
+  /// True if these inputs of a matching call have the autograd state that the graph assumes. Guards do not check it
+  /// where nothing is recorded.
   bool describes(const std::vector<Owned<>>& inputs) const;
 
  private:
@@ -34,15 +34,15 @@ class KeptGraph {
 
 /// Keeps the graph for later hand-overs if it can be handed over in another call.
 void keep_graph(const graph::Graph& graph, HandedOver record, plan::Segment& segment);
-/// Good until Python runs, or as long as somebody holds `segment.guards.kept()`.
+/// Valid until Python runs, or while a reference to `segment.guards.kept()` is held.
 std::shared_ptr<const KeptGraph> kept_graph(const plan::Segment& segment);
-/// What the segment keeps is dropped.
+/// Drops the segment's kept graph.
 void drop_graph(plan::Segment& segment);
 
 struct KeptGraphs {
   size_t count, bytes;
 };
-/// Of the process.
+/// The counts of kept graphs in the process.
 KeptGraphs kept_graphs();
 
 }  // namespace gramme::backend

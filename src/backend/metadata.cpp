@@ -27,10 +27,10 @@ Owned<> text(std::string_view string) {
 /// One frame of a stack trace.
 struct FrameText {
   int line = 0;
-  Owned<> text;  // empty: not of the program
+  Owned<> text;  // empty for frames outside of the program
 };
 
-/// Kept for good, as the code of what was ever captured is (bytecode::decode).
+/// Kept forever, like all captured code (bytecode::decode).
 const FrameText& known_frame(PyCodeObject* code, int unit) {
   static auto* known = new std::unordered_map<PyCodeObject*, std::unordered_map<int, FrameText>>;
   FrameText& frame = (*known)[code][unit];
@@ -44,7 +44,7 @@ const FrameText& known_frame(PyCodeObject* code, int unit) {
   return frame;
 }
 
-constexpr int kShownRepeats = 3;  // as the traceback module does
+constexpr int kShownRepeats = 3;  // the same as in the traceback module
 
 /// The key in "._modules['key']", "._parameters['key']" or "._buffers['key']" at the start of the text; else empty.
 std::string_view member_key(std::string_view text) {
@@ -76,7 +76,7 @@ std::string module_path(const std::string& source) {
 
 namespace {
 
-/// Operations in PyTorch's own modules are filed under the module's class.
+/// True if operations are attributed to the module's class, as in PyTorch's own modules.
 bool is_filed_under(PyTypeObject* type) {
   Owned<> name = Owned<>::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
   const char* utf8 = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
@@ -110,7 +110,7 @@ Metadata::Stack Metadata::below(const Stack& outer, const Position& position) {
   return made;
 }
 
-/// The stack of a frame that calls others; nodes are made in it one after the other.
+/// The stack of a calling frame, in which many consecutive nodes are made.
 const Metadata::Stack& Metadata::stack(const Position* caller) {
   if (caller == last_caller_ && last_stack_) return *last_stack_;
   auto known = stacks_.find(caller);
@@ -127,7 +127,7 @@ const Metadata::Stack& Metadata::stack(const Position* caller) {
   return known->second;
 }
 
-/// Mostly a module is a member of one whose path is known.
+/// A module's path. Mostly the module is a member of one whose path is known.
 const std::string& Metadata::path(const Source* source) {
   auto [known, added] = paths_.try_emplace(source);
   std::string& result = known->second;
@@ -161,7 +161,7 @@ const Metadata::Modules& Metadata::modules(const ModuleCall* call) {
   return modules_.emplace(call, std::move(made)).first->second;
 }
 
-/// [(name, what the program called)], behind those of the operators around.
+/// [(name, target)], after the entries of the operators around.
 Owned<> Metadata::source(Owned<> name, PyObject* called) const {
   Owned<> list = around_ ? take(PySequence_List(around_.get())) : take(PyList_New(0));
   check(PyList_Append(list.get(), take(PyTuple_Pack(2, name.get(), called)).get()));
@@ -175,7 +175,7 @@ Owned<> Metadata::inside(PyObject* op) const {
 }
 
 void annotate(const Owned<>& fx_node, PyObject* custom) {
-  const auto before = static_cast<long long>(at::sequence_number::peek()) - 1;  // of the thread's nodes of autograd
+  const auto before = static_cast<long long>(at::sequence_number::peek()) - 1;  // of the thread's autograd nodes
   Owned<> meta = take(PyObject_GetAttrString(fx_node.get(), "meta"));
   check(PyDict_SetItemString(meta.get(), "custom", take(PyDict_Copy(custom)).get()));
   check(PyDict_SetItemString(meta.get(), "seq_nr", take(PyLong_FromLongLong(before)).get()));
@@ -187,7 +187,7 @@ void Metadata::describe(const Node& node, const Owned<>& fx_node, const std::str
   static PyObject* const k_source = intern("source_fn_stack");
   static PyObject* const k_stack = intern("stack_trace");
   const Position* position = node.position;
-  // Nodes that set modes have none in PyTorch's front end either.
+  // In PyTorch's front end too, nodes that set modes have none.
   if (!position || (node.kind == Node::CallFunction && meta::sets_state(node.call.target))) return;
   Owned<> meta = take(PyObject_GetAttr(fx_node.get(), k_meta));
   PyObject* called = node.call.target;

@@ -14,36 +14,37 @@
 
 namespace gramme::backend {
 
-/// A frame at a code unit as the traceback module writes it, if it is of the program; else empty.
+/// A frame at a code unit, formatted as by the traceback module; empty if it is not the program's.
 Owned<> frame_text(PyCodeObject* code, int unit);
 
 /// "L['self']._modules['layers']._modules['0']" -> "L['self'].layers.0".
 std::string module_path(const std::string& source);
 
-/// What torch.fx.traceback.annotate said of the node.
+/// Adds the node's annotations by torch.fx.traceback.annotate.
 void annotate(const Owned<>& fx_node, PyObject* custom);
 
 class Metadata {
  public:
-  /// For a body: `around`, a list, has the operators around it that run it, where "source_fn_stack" begins.
+  /// For a body, `around` lists the operators that run it, with which "source_fn_stack" begins.
   explicit Metadata(Owned<> around = {}) : around_(std::move(around)) {}
   /// The same for a body that the operator runs.
   Owned<> inside(PyObject* op) const;
-  /// `name`: the node's before the program's variables gave it another.
+  /// `name` is the node's name before a variable renamed it.
   void describe(const graph::Node& node, const Owned<>& fx_node, const std::string& name);
 
  private:
-  /// A chain of frames as text. Of more than three equal frames in a row only three are written, and how many more.
+  /// A chain of frames as text. Of more than three equal frames in a row only three are shown, with the number of
+  /// others.
   struct Stack {
     Owned<> text;
-    PyCodeObject* code = nullptr;  // of the innermost frame that is shown
+    PyCodeObject* code = nullptr;  // of the innermost shown frame
     int line = 0;
-    int repeats = 0;  // frames like the innermost at the end
+    int repeats = 0;  // consecutive frames equal to the innermost
     Owned<> full() const;
   };
   struct Modules {
     Owned<> stack;         // dict: key -> (path, class)
-    Owned<> source_class;  // the innermost module's, if operations are filed under it
+    Owned<> source_class;  // the innermost module's class, if operations are attributed to it
   };
 
   const Stack& stack(const graph::Position* caller);
@@ -56,7 +57,7 @@ class Metadata {
   std::unordered_map<const graph::Position*, Stack> stacks_;
   std::unordered_map<const graph::ModuleCall*, Modules> modules_;
   std::unordered_map<const source::Source*, std::string> paths_;
-  // nodes beside each other mostly have these in common
+  // consecutive nodes mostly share these
   const graph::Position *last_position_ = nullptr, *last_caller_ = nullptr;
   const Stack* last_stack_ = nullptr;
   Owned<> last_text_;

@@ -12,7 +12,7 @@ namespace gramme {
 class Arena {
  public:
   Arena() = default;
-  /// With blocks that begin small and grow, for what stays.
+  /// Blocks start at this size and grow: for arenas that live long.
   explicit Arena(size_t first_block) : block_(first_block) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;

@@ -1,4 +1,4 @@
-// The unit in which CPython's code is counted.
+// The unit of CPython's bytecode: positions in code are counted in these.
 #pragma once
 
 namespace gramme {

@@ -1,5 +1,5 @@
-// What gramme imports and asks of Python while it captures may set context variables (torch's settings keep copies in
-// such): they are set in a copy, so the program's copy_context() knows none of them.
+// Keeps context variables of a capture away from the program. Python code that gramme runs may set some (torch's
+// settings keep copies in such); they are set in a copied context, which the program's copy_context() never sees.
 #pragma once
 #include "base/ref.h"
 

@@ -1,3 +1,4 @@
+// The texts and hints of reasons, read from reasons.def and hints.def.
 #include "base/error.h"
 
 #include "base/stack.h"

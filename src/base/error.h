@@ -14,7 +14,7 @@ enum class Reason {
 
 const char* reason_name(Reason reason);
 const char* reason_text(Reason reason);
-/// What to do about it; by what exactly it was, where hints.def has a row for that.
+/// What the user can do about it. A row of hints.def whose start matches the detail comes before the reason's own hint.
 const char* reason_hint(Reason reason, const std::string& detail = {});
 
 /// This instruction cannot be captured. Ends the segment before the instruction of the root frame; an error under
@@ -30,8 +30,8 @@ struct CannotCapture : std::exception {
   throw CannotCapture(reason, std::move(detail));
 }
 
-/// Before a step deeper into the program's calls or data; ends the segment (TooDeep) while there is stack left to do
-/// so.
+/// Called before a step deeper into the program's calls or data. Ends the segment (TooDeep) while there is stack left
+/// to do so.
 void need_room();
 
 /// A defect of gramme: the captured frame is abandoned and runs eagerly; the message names the place.

@@ -1,4 +1,4 @@
-// State that rooms further up keep with an object of a room below, found by its type and gone with the object.
+// Lets upper rooms attach state to an object of a lower room. It is found by its type and destroyed with the object.
 //
 //   struct Contexts { … };                       // in the room further up; default-constructible
 //   Contexts& contexts = extensions.get<Contexts>();  // made at the first request

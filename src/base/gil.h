@@ -1,10 +1,10 @@
-// Holding the GIL, and letting it go, for as long as a scope lasts.
+// Holds or releases the GIL for the length of a scope.
 #pragma once
 #include <Python.h>
 
 namespace gramme {
 
-/// On any thread, whether it has the GIL or not.
+/// For any thread, whether it holds the GIL or not.
 class GilHeld {
  public:
   GilHeld() : before_(PyGILState_Ensure()) {}
@@ -15,7 +15,7 @@ class GilHeld {
   const PyGILState_STATE before_;
 };
 
-/// On a thread that holds it.
+/// For a thread that holds the GIL.
 class GilReleased {
  public:
   GilReleased() : thread_(PyEval_SaveThread()) {}

@@ -1,4 +1,4 @@
-// What Python code has under a name.
+// Finds modules and their attributes by name, importing them where asked to.
 #pragma once
 #include "base/ref.h"
 
@@ -7,7 +7,7 @@ namespace gramme {
 /// The module under the name in sys.modules, borrowed; null if nobody has imported it.
 inline PyObject* known_module(const char* name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name); }
 
-/// True until the module's code has run to its end, perhaps on another thread: names are missing that it will have.
+/// True until the module's code has run to its end, perhaps on another thread. Until then names may be missing.
 inline bool is_being_imported(PyObject* module) {
   static PyObject* const k_spec = PyUnicode_InternFromString("__spec__");
   static PyObject* const k_flag = PyUnicode_InternFromString("_initializing");
@@ -19,9 +19,9 @@ inline bool is_being_imported(PyObject* module) {
   return flag && flag.get() != Py_False && PyObject_IsTrue(flag.get()) > 0;
 }
 
-/// A new reference; imported if it is not yet, by the import system itself: the frame that runs may have no
-/// `__import__`, as the constructors of named tuples do not. What another thread is importing is waited for. Null with
-/// an exception if that fails.
+/// A new reference to the module, imported if it is not yet. The import system is called directly: the running frame
+/// may have no `__import__`, as constructors of named tuples have none. Waits for an import on another thread. Null
+/// with an exception if the import fails.
 inline PyObject* import_module(const char* name) {
   Owned<> text = Owned<>::steal(PyUnicode_FromString(name));
   if (!text) return nullptr;
@@ -38,7 +38,7 @@ inline PyObject* import_module(const char* name) {
 inline Owned<> imported(const char* module, const char* name) {
   return take(PyObject_GetAttrString(take(import_module(module)).get(), name));
 }
-/// The same of a type. It lives as long as the process.
+/// The same for a type, which is kept alive as long as the process.
 inline PyTypeObject* imported_type(const char* module, const char* name) {
   return reinterpret_cast<PyTypeObject*>(imported(module, name).release());
 }

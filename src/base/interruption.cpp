@@ -1,3 +1,5 @@
+// Finds out whether a signal handler raised: CPython does not mark its exceptions. A handler's frame holds a signal's
+// number followed by the frame that it interrupted, among its arguments.
 #include "base/interruption.h"
 
 #include <Python.h>
@@ -18,7 +20,7 @@ bool is_signal(PyObject* object) {
   return !overflow && number > 0 && number < NSIG;
 }
 
-/// Looks for a signal's number and the frame behind it, as a handler is given them.
+/// Looks for a signal's number followed by the interrupted frame: a handler's arguments.
 struct Search {
   PyObject* frame;
   PyObject* before = nullptr;
@@ -39,8 +41,8 @@ int look(PyObject* held, void* arg) {
   return 0;
 }
 
-/// A handler is given the frame that it interrupts, which is the one below its own. Asking for the variables would keep
-/// them alive.
+/// A handler's second argument is the frame that it interrupts, which is the one below its own. tp_traverse visits the
+/// variables; reading f_locals would keep them alive.
 bool handles_signal(PyFrameObject* frame) {
   auto below = Owned<>::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(frame)));
   if (!below) return false;

@@ -1,20 +1,19 @@
-// Exceptions that come to the program from outside, wherever it happens to be.
+// Tells exceptions that interrupt the program (Ctrl-C, exits, signal handlers) from failures of gramme's own calls.
 #pragma once
 #include "base/ref.h"
 
 namespace gramme {
 
-/// True if the set exception interrupts the program: no Exception (KeyboardInterrupt, SystemExit), or raised by a
-/// signal handler. The program gets it where it stands. What raises it while gramme works is no failure of the backend,
-/// a graph or an operator.
+/// True if the set exception interrupts the program: it is no Exception (KeyboardInterrupt, SystemExit), or a signal
+/// handler raised it. It goes on to the program, and never counts as a failure of a backend, a graph or an operator.
 bool is_interruption();
 
-/// Prints the exception that is set and drops it, and puts the earlier one back, unless it interrupts the program: then
-/// it stays. The one place that drops what Python raised without an answer to it.
+/// Prints and drops the set exception and puts the earlier one back, unless the set one interrupts the program: then it
+/// stays. No other place drops an unexpected exception of Python's.
 bool drop(PyObject* type, PyObject* value, PyObject* traceback);
 
-/// Runs what gramme does beside the program: reports, counters, callbacks of listeners. What fails there disturbs
-/// nobody. False with the exception set for what interrupts the program, in the place of one that was set before.
+/// Runs work of gramme's beside the program: reports, counters, callbacks of listeners. Its failures are printed and
+/// dropped. False if an interruption came: it is set then, in place of an exception that was set before.
 template <class Body>
 bool apart(Body body) {
   PyObject *type, *value, *traceback;
@@ -28,7 +27,7 @@ bool apart(Body body) {
   return true;
 }
 
-/// The same, where an exception may pass.
+/// The same, but throws the interruption.
 template <class Body>
 void apart_or_throw(Body body) {
   if (!apart(body)) throw PythonError();

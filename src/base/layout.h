@@ -1,4 +1,4 @@
-// Compares the running process with the layouts that this build was compiled for.
+// Compares layouts of objects in the running process with those that this build was compiled for.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,13 +6,14 @@
 
 namespace gramme {
 
-/// A size or an offset, or a field that was read: by this build's headers, and what the process says itself.
+/// A size, an offset or a field's value, by this build's headers and as the process has it.
 struct Layout {
   std::string of;
   int64_t built, found;
 };
 
-/// One sentence about the first that differs; empty if none does. `who` has been built otherwise: "CPython 3.11.7".
+/// One sentence about the first layout that differs; empty if none does. `who` names what was built otherwise: "CPython
+/// 3.11.7".
 inline std::string mismatch(const std::vector<Layout>& layouts, const std::string& who) {
   for (const Layout& layout : layouts)
     if (layout.built != layout.found)

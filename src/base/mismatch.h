@@ -1,4 +1,4 @@
-// Why a guard fails now: what sort of thing changed, of which value, in words with the old and the new one.
+// Why a guard fails: the kind of change, the value's source, and a text with the old and the new value.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ enum class Mismatched : uint8_t {
 
 struct Mismatch {
   Mismatched kind = Mismatched::Unreadable;
-  std::string subject;  // the source, as guards print it; empty for what belongs to the process
+  std::string subject;  // the source, as guards print it; empty for state of the process
   std::string text;     // empty if nothing differs
   explicit operator bool() const { return !text.empty(); }
 

@@ -1,19 +1,18 @@
-// What is fetched once in the life of the process, safely while the GIL changes hands.
+// Fetches an object once in the life of the process, safely while the GIL changes hands.
 //
 //   PyObject* const full = once([] { return real("torch", "full"); });
 //
-// A function-local static whose initialiser runs Python is a deadlock: the initialiser lets the GIL go while this
-// thread holds the static's guard, and a thread that has the GIL waits for the guard. tools/check_statics.py refuses
-// it.
+// A function-local static whose initialiser runs Python can deadlock: the initialiser releases the GIL while this
+// thread holds the static's guard, and a thread with the GIL waits for the guard. tools/check_statics.py refuses it.
 #pragma once
 #include <atomic>
 #include <type_traits>
 
 namespace gramme {
 
-/// What `make` returned the first time, a pointer; each place in the source has its own. No lock is held while `make`
-/// runs: if several threads (or a finalizer in the middle) make it at once, the first result is everybody's and the
-/// others are leaked. A null result is not remembered.
+/// The pointer that `make` returned the first time; each call site has its own. No lock is held while `make` runs: if
+/// several threads (or a finalizer in the middle) run it at once, all get the first result and the others are leaked. A
+/// null result is not remembered.
 template <class Make>
 inline std::invoke_result_t<Make> once(Make make) {
   using Pointer = std::invoke_result_t<Make>;

@@ -50,7 +50,7 @@ class Owned {
   T* get() const { return object_; }
   T* operator->() const { return object_; }
   explicit operator bool() const { return object_ != nullptr; }
-  /// Gives the reference away.
+  /// Hands the reference to the caller.
   T* release() { return std::exchange(object_, nullptr); }
   bool operator==(const Owned& other) const { return object_ == other.object_; }
 
@@ -76,7 +76,7 @@ inline PyObject* intern(const char* text) {
   return name;
 }
 
-/// Saves the Python error that is set now and puts it back at the end of the scope.
+/// Saves the set Python error and puts it back at the end of the scope.
 class ErrorState {
  public:
   ErrorState() { PyErr_Fetch(&type_, &value_, &traceback_); }
@@ -88,7 +88,7 @@ class ErrorState {
   PyObject *type_, *value_, *traceback_;
 };
 
-/// No cyclic garbage collection in the scope: for work that makes very many objects, none of them garbage.
+/// Switches cyclic garbage collection off in the scope: for work that makes very many objects, none of them garbage.
 class WithoutCollection {
  public:
   WithoutCollection() : was_enabled_(PyGC_Disable()) {}

@@ -1,3 +1,4 @@
+// Calls hashlib rather than a copy of the algorithm, so it needs the GIL.
 #include "base/sha256.h"
 
 #include "base/imported.h"

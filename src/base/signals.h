@@ -1,13 +1,13 @@
-// When handlers of signals run. CPython runs them between any two instructions of Python on the main thread, also of
-// the Python that gramme runs on its own behalf, where nobody expects an exception: PyTorch's dispatcher calls it from
-// functions that must not throw, and what fails there is taken for the failure of an operator or of a report.
+// Decides when signal handlers run. CPython runs them between any two Python instructions of the main thread, including
+// Python that gramme runs for itself. There nobody expects an exception: PyTorch's dispatcher calls Python from
+// functions that must not throw, and an exception would count as the failure of an operator or a report.
 //
-//   SignalsHeld held;     // none runs in the scope: what arrives waits
-//   look_for_signals();   // but here, where the outermost such scope has nothing open
-//   SignalsLet let;       // and in the program's own code, which the scope calls
+//   SignalsHeld held;     // no handler runs in the scope: signals wait
+//   look_for_signals();   // except here, unless several scopes are nested
+//   SignalsLet let;       // and in the program's own code, called inside the scope
 //
-// What waits runs behind the outermost scope, as soon as Python does, or CPython asks for it.
-// Defined in cpython: signals.cpp, handlers.cpp.
+// Waiting handlers run after the outermost scope, at the next Python instruction or when CPython next checks. Defined
+// in cpython: signals.cpp, handlers.cpp.
 #pragma once
 #include <Python.h>
 
@@ -17,8 +17,8 @@
 
 namespace gramme {
 
-/// Nothing on other threads than the main one, which no handler runs on. Costs some 2 ns. Inside it signal.signal()
-/// refuses, as on another thread: the program's code stands in SignalsLet.
+/// Does nothing except on the main thread, the only one that handlers run on. Costs some 2 ns. Inside it
+/// signal.signal() raises as on another thread, so the program's code must run in SignalsLet.
 class SignalsHeld {
  public:
   SignalsHeld();
@@ -29,7 +29,7 @@ class SignalsHeld {
   const bool held_;
 };
 
-/// The opposite, for the program's own code: a backend.
+/// Lets handlers run again inside a SignalsHeld, for the program's own code, such as a backend.
 class SignalsLet {
  public:
   SignalsLet();
@@ -40,9 +40,10 @@ class SignalsLet {
   const int depth_;
 };
 
-/// For compilers of PyTorch, which catch each Exception in places and go on another way, for the rest of the process
-/// perhaps. In the scope handlers run when their signals come, but an Exception that one raises waits. Anything else
-/// (KeyboardInterrupt) passes at once, and is known if it does not come out. Only on the thread that handlers run on.
+/// For PyTorch's compilers, which catch any Exception in places and then take another way, perhaps for the rest of the
+/// process. In the scope handlers run when their signals come, but an Exception that one raises is kept back. Anything
+/// else (KeyboardInterrupt) passes at once, and is recorded in case a compiler swallows it. Works only on the thread
+/// that handlers run on.
 class HandlersKept {
  public:
   HandlersKept();
@@ -50,17 +51,17 @@ class HandlersKept {
   HandlersKept(const HandlersKept&) = delete;
   /// True if a handler has raised.
   bool kept() const { return bool(kept_); }
-  /// Sets what a handler raised, in the place of what is set; false if none did.
+  /// Sets what a handler raised as the Python exception, in place of one that is set; false if none raised.
   bool raise();
-  /// What one raised comes as soon as handlers may run; false if it is set instead.
+  /// Schedules what a handler raised for when handlers may run again; false if it is set as the exception instead.
   bool postpone();
 
  private:
   struct Hooked {
     Owned<> holder;
-    vectorcallfunc* place;  // null for those that are called by a slot of their type
+    vectorcallfunc* place;  // null for callables that are called through a slot of their type
     vectorcallfunc before;
-    PyTypeObject* type;  // whose slot it is, if this one wrote there
+    PyTypeObject* type;  // the type whose slot was replaced, if this object did that
     ternaryfunc slot_before;
   };
   static PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* names);
@@ -77,7 +78,7 @@ class HandlersKept {
   Owned<> kept_;
 };
 
-/// What a handler raised, set as the Python exception: see is_interruption().
+/// A signal handler raised, and its exception is set in Python: see is_interruption().
 struct Interrupted : PythonError {};
 
 namespace signals {
@@ -89,15 +90,14 @@ bool run_here();
 bool is_main();
 /// Makes CPython look for handlers and pending calls.
 void wake();
-/// Notes the exception as one that a handler raised, for is_raised_by_look().
+/// Records that a handler raised this exception, for is_raised_by_look().
 void note(const PyObject* exception);
 }  // namespace signals
 
-/// True if a signal has arrived whose handler may run here, on this thread. One load where there is none; needs no GIL.
+/// True if a signal has arrived whose handler may run here, on this thread. One load if none has; needs no GIL.
 inline bool signals_wait() { return *signals::pending && signals::run_here(); }
 
-/// Runs the handlers of what has arrived, unless a section inside another section holds them. Throws Interrupted for
-/// what they raise.
+/// Runs the handlers of arrived signals, unless nested scopes hold them. Throws Interrupted if one raises.
 inline void look_for_signals() {
   if (signals_wait()) [[unlikely]]
     signals::run_handlers();

@@ -1,3 +1,4 @@
+// Reads the bounds of the thread's stack once from pthread, and again only when the stack seems full.
 #include "base/stack.h"
 
 #include <pthread.h>
@@ -43,7 +44,7 @@ struct Stack {
 
 thread_local constinit Stack stack;
 
-/// The limit of the main thread may have been raised since it was read.
+/// Reads the bounds anew: the main thread's limit may have been raised since.
 [[gnu::cold]] bool still_lacks(Room room, uintptr_t at) {
   stack.read();
   return at < stack.lowest(room, at);

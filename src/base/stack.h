@@ -6,21 +6,22 @@
 
 namespace gramme {
 
-/// What has to be left of the stack for …
+/// What must fit into the rest of the stack.
 enum class Room {
-  Capture,  // a step of a capture: the deepest of what PyTorch runs to infer metadata
-  Call,     // a call of a Python function from C, and whatever the C functions in it need
-  Hook,     // Python functions that use the stack only because their frames are asked about
+  Capture,  // a step of a capture, with the deepest of PyTorch's calls that infer metadata
+  Call,     // a call of a Python function from C, with the C functions that it calls
+  Hook,     // Python calls that use the stack only because frames are offered to gramme
 };
 
-/// The lowest address at which there is as much; 0 on a stack that is not the thread's own.
+/// The lowest stack address that leaves this much room; 0 on a stack that is not the thread's own.
 uintptr_t lowest_with(Room room);
 
-/// True if there is as much. On a stack that is not the thread's own (of a coroutine library) nothing is known: yes.
-/// Some 5 ns.
+/// True if this much room is left. Also true on a stack that is not the thread's own (a coroutine library's), whose
+/// bounds are unknown. Some 5 ns.
 bool has_room(Room room);
 
-/// The same where a no costs little: also on a stack that is not the thread's own, or that was made larger.
+/// The same for callers whom a wrong false costs little: false also on a stack that is not the thread's own, or that
+/// was enlarged.
 bool surely_has_room(Room room);
 
 }  // namespace gramme

@@ -1,4 +1,4 @@
-// The UTF-8 of a str, where one is needed.
+// Converts a Python str to UTF-8 inside a capture.
 #pragma once
 #include <Python.h>
 
@@ -8,7 +8,7 @@
 
 namespace gramme {
 
-/// The UTF-8 of a name or text in a capture; ends the segment at a lone surrogate, which has none.
+/// The str's UTF-8. Ends the segment if the str has a lone surrogate, which UTF-8 cannot express.
 inline std::string utf8_of(PyObject* text) {
   Py_ssize_t size = 0;
   if (const char* bytes = PyUnicode_AsUTF8AndSize(text, &size)) return {bytes, static_cast<size_t>(size)};

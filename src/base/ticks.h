@@ -9,7 +9,7 @@ namespace gramme {
 
 using Ticks = uint64_t;
 
-/// torch's c10::getApproximateTime() reads the same, and its converter tells what time that was.
+/// The same counter as c10::getApproximateTime(), so torch's converter turns it into a time.
 inline Ticks ticks() {
 #if defined(__x86_64__)
   return __rdtsc();

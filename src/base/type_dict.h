@@ -4,9 +4,9 @@
 
 namespace gramme {
 
-/// Borrowed, good as long as the type lives. The one place that knows where a type keeps it.
+/// The class's own dict, borrowed, valid as long as the type. No other place knows where a type keeps it.
 inline PyObject* type_dict(PyTypeObject* type) {
-#ifdef _Py_TPFLAGS_STATIC_BUILTIN  // of its own types the interpreter keeps it elsewhere
+#ifdef _Py_TPFLAGS_STATIC_BUILTIN  // static builtin types keep it in the interpreter's state
   if (type->tp_dict) return type->tp_dict;
   PyObject* dict = PyType_GetDict(type);
   Py_DECREF(dict);

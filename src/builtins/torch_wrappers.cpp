@@ -1,5 +1,5 @@
-// Wrapper subclasses. Their __tensor_flatten__ is traced to find the inner tensors, so everything it reads is guarded.
-// Calls of their classes on tensors of the graph become nodes.
+// Tensor subclasses that wrap other tensors. Their __tensor_flatten__ is traced to find the inner tensors, so
+// everything it reads is guarded. Calls of their classes on tensors of the graph become nodes.
 #include "builtins/torch_wrappers.h"
 
 #include "aten/classes.h"

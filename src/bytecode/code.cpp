@@ -1,3 +1,5 @@
+// Decodes a code object with cpython's decoder into one vector of instructions, and keeps the result in the code
+// object's extra data.
 #include "bytecode/code.h"
 
 #include <algorithm>
@@ -43,7 +45,7 @@ const Handler* Code::handler(int at) const {
   return at < range.end ? &range.handler : nullptr;
 }
 
-/// CPython looks through the table of lines from its start: a long function with many breaks asks often.
+/// PyCode_Addr2Line() scans the line table from its start, so after many requests a table by code unit is built.
 int Code::line(int unit) const {
   constexpr int kOften = 64;
   if (lines_.empty() && (++line_requests_ < kOften || PyErr_Occurred()))

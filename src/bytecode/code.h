@@ -15,20 +15,19 @@ namespace gramme::bytecode {
 
 using opcode::Op;
 
-/// One of the vocabulary (src/opcode). An instruction of CPython is one of these, or two that stand in the same place,
-/// of which a segment may start at the first only; with what stands in front of it and is part of it
-/// (cpython::Decoded).
+/// One instruction of gramme's vocabulary (src/opcode). A CPython instruction, with the prefixes that belong to it
+/// (cpython::Decoded), becomes one of these or two at the same place; a segment may start only at the first.
 struct Instruction {
   Op op;
   bool resumable;   // the op's kResumable, and the first in its place
   bool enterable;   // the op's kEnterable, and the first in its place
-  bool wants_bool;  // CPython's evaluator takes the top item for a bool: whoever hands the frame over makes it one
+  bool wants_bool;  // CPython's evaluator expects a bool on top: whoever hands the frame over converts it
   int32_t arg;
   int32_t offset;  // code unit where it starts; the only place to resume at
   int32_t at;      // code unit of the instruction itself: where its frame stands while it runs
   int32_t next;    // code unit of the next
   int32_t target;  // code unit of a jump's destination, or -1
-  int32_t names;   // of a call's last arguments: index into co_consts, or -1
+  int32_t names;   // keyword names of a call: index into co_consts, or -1
 };
 
 struct Handler {
@@ -42,8 +41,8 @@ class Code {
   explicit Code(PyCodeObject* code);
   /// All instructions in order.
   const std::vector<Instruction>& instructions() const { return instructions_; }
-  /// Index into instructions() of the one that starts at this code unit, or whose frame stands there; of two in the
-  /// same place the first; -1 inside one.
+  /// Index into instructions() of the one that starts at this code unit, or at which a frame with this position is; the
+  /// first of two at the same place. -1 in the middle of an instruction.
   int index_of(int unit) const { return index_of_[unit]; }
   /// The handler that covers code unit `at`, or null.
   const Handler* handler(int at) const;

@@ -1,3 +1,4 @@
+// Recognises statements by their compiled form: every pattern here must fit what each supported CPython compiles.
 #include "bytecode/idioms.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ const Instruction* past_nops(const Instruction* from) {
   return from;
 }
 
-/// The raise that the instructions from here come to, whatever happens; null if they may go elsewhere.
+/// The RAISE_VARARGS that the instructions from here reach in any case; null if they may go elsewhere.
 const Instruction* certain_raise(const Instruction* from) {
   constexpr uint32_t kLeads = opcode::kJump | opcode::kEndsBlock;
   for (; from->op != Op::RAISE_VARARGS; ++from)
@@ -22,14 +23,15 @@ const Instruction* certain_raise(const Instruction* from) {
   return from;
 }
 
-/// AssertionError("text") from here to the raise: the text's constant.
+/// The constant's index if the code up to the raise is AssertionError("text"), else -1.
 int text_between(const Instruction* from, const Instruction* raise) {
   from = past_nops(from);
   const bool told = from->op == Op::LOAD_ASSERTION_ERROR && from[1].op == Op::LOAD_CONST && from[2].op == Op::CALL;
   return told && from + 3 == raise ? from[1].arg : -1;
 }
 
-/// The end of a comprehension: its iterator is dropped, variables shared with the function get their values back.
+/// True at the cleanup of an inlined comprehension, which drops the iterator and restores variables shared with the
+/// function.
 bool puts_back(const Instruction* from) {
   if (from->op != Op::SWAP || from[1].op != Op::POP_TOP) return false;
   for (from += 2; from->op == Op::SWAP || from->op == Op::STORE_FAST;) ++from;
@@ -41,7 +43,7 @@ bool wraps_stop_iteration(const Instruction& instruction) {
   return instruction.op == Op::CALL_INTRINSIC_1 && instruction.arg == kStopIterationError;
 }
 
-/// An except clause that does not match consists of such instructions.
+/// True for the instructions of an except clause that does not match.
 bool is_passive(const Instruction& instruction) {
   static constexpr Op kPassive[] = {
       Op::PUSH_EXC_INFO, Op::LOAD_GLOBAL, Op::CHECK_EXC_MATCH, Op::POP_JUMP_IF_FALSE, Op::COPY,

@@ -1,5 +1,5 @@
-// What several instructions together are: the forms that CPython's compiler gives statements. Nothing else of gramme
-// looks at an instruction's neighbours.
+// Recognises statements in several instructions together, by the forms that CPython's compiler gives them. No other
+// file looks at an instruction's neighbours.
 #pragma once
 #include <functional>
 #include <optional>
@@ -8,32 +8,32 @@
 
 namespace gramme::bytecode {
 
-/// A conditional jump of which one side, and only that, does nothing but raise.
+/// A conditional jump with exactly one side that certainly raises.
 struct Assertion {
-  bool holds;     // the truth that leads to the other side
+  bool holds;     // the condition's value that does not raise
   int text = -1;  // of `assert condition, "text"`: index into co_consts
 };
-/// None where it is no such jump, or one that leads back: a loop would not end.
+/// None if the jump is not of this form, or leads backward: a loop would not end.
 std::optional<Assertion> assertion_at(const Code& code, const Instruction& jump);
 
-/// What the instruction does with the iterator that the generator delegates to, if it suspends in `yield from` or
-/// `await`: its SEND, whose target is where that one's value goes. Null if it does not.
+/// The SEND of the `yield from` or `await` in which this instruction suspends; its target takes the sub-iterator's
+/// value. Null if the instruction suspends in neither.
 const Instruction* delegation_of(const Code& code, const Instruction& suspends);
 
-/// What a handler is there for.
+/// The kind of code that an exception handler holds.
 enum class Handles : uint8_t {
   Program,   // except, finally
   With,      // calls __exit__
-  ClearsUp,  // after one of those
-  Internal,  // no statement: CPython's own around generators, await and comprehensions
+  ClearsUp,  // cleanup after one of those
+  Internal,  // no statement: CPython's own, around generators, await and comprehensions
 };
 Handles what_handles(const Code& code, const Handler& handler);
 
-/// The innermost handler around code unit `at` that is there for a statement; null if there is none.
+/// The innermost handler of a statement around code unit `at`; null if there is none.
 const Handler* statement_handler(const Code& code, int at);
 
-/// True if an exception raised at code unit `at` leaves the frame without running any code of the program. `lets_pass`
-/// says it of `except` with the global of this index into co_names. False where that is not certain.
+/// True if an exception raised at code unit `at` certainly leaves the frame without running code of the program.
+/// `lets_pass(name)` tells whether an `except` clause with this global (an index into co_names) lets it pass.
 bool passes_through(const Code& code, int at, const std::function<bool(int name)>& lets_pass);
 
 }  // namespace gramme::bytecode

@@ -1,3 +1,4 @@
+// A copy of what CPython does inside its evaluator, for versions that do not export the function.
 #include "cpython/clear_frame.h"
 
 #include <cstring>
@@ -14,7 +15,7 @@ void clear_frame(PyThreadState* thread, _PyInterpreterFrame* frame) { _PyEval_Fr
 #elif GRAMME_PYTHON_EVALUATOR_ENDS
 namespace {
 
-/// Somebody holds the frame object: it gets what is in the frame.
+/// Moves the frame's content into its frame object, which other code holds.
 void hand_to_object(PyThreadState* thread, PyFrameObject* object, FrameImage frame) {
   Py_INCREF(frame.code());
   auto* kept = reinterpret_cast<_PyInterpreterFrame*>(object->_f_frame_data);
@@ -24,7 +25,7 @@ void hand_to_object(PyThreadState* thread, PyFrameObject* object, FrameImage fra
   kept->previous = nullptr;
   if (_PyFrame_IsIncomplete(kept)) FrameImage(kept).set_current(frame.code()->_co_firsttraceable);
   const ErrorState raised;
-  object->f_back = PyThreadState_GetFrame(thread);  // it is not linked: that is where it was called from
+  object->f_back = PyThreadState_GetFrame(thread);  // the frame is unlinked, so the current one is its caller
   if (!PyObject_GC_IsTracked(reinterpret_cast<PyObject*>(object))) PyObject_GC_Track(object);
 }
 
@@ -39,7 +40,7 @@ void clear_content(PyThreadState* thread, FrameImage frame) {
   Py_DECREF(frame.function());
 }
 
-/// Frames lie one behind the other in chunks, of which the first stays.
+/// Frees the frame's memory: frames follow each other in chunks, of which the first is never freed.
 void take_off_stack(PyThreadState* thread, _PyInterpreterFrame* frame) {
   auto** base = reinterpret_cast<PyObject**>(frame);
   _PyStackChunk* chunk = thread->datastack_chunk;

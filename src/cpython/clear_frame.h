@@ -5,8 +5,8 @@
 namespace gramme::cpython {
 
 #if GRAMME_PYTHON_EVALUATOR_ENDS
-/// Clears a frame that is not linked any more and takes it off the thread's stack; one of a generator stays there, and
-/// is over.
+/// Clears an unlinked frame and takes it off the thread's stack. A generator's frame stays in the generator, which has
+/// ended.
 void clear_frame(PyThreadState* thread, _PyInterpreterFrame* frame);
 #endif
 

@@ -1,3 +1,5 @@
+// Decodes the exception table, and stores gramme's data in a code object's extra slots: one index for each kind of
+// data.
 #include "cpython/code_object.h"
 
 #include <cstdlib>
@@ -26,14 +28,14 @@ int set_extra(PyCodeObject* code, Py_ssize_t index, void* data) {
 }
 #endif
 
-/// What is stored with a code object: the destroy function comes first because CPython frees with one function for all.
+/// Data kept with a code object and the function that destroys it: CPython itself has one destroy function for all.
 struct Stored {
   void (*destroy)(void*);
   void* data;
 };
 
 void destroy_stored(void* pointer) {
-  if (!pointer) return;  // CPython frees what was never stored too, if another user of co_extra stored something
+  if (!pointer) return;  // CPython also calls it for slots never set, if another user of co_extra stored something
   auto* stored = static_cast<Stored*>(pointer);
   stored->destroy(stored->data);
   delete stored;

@@ -1,4 +1,5 @@
-// What a code object has beside its instructions (cpython/units.h, encoding.h), and a place to keep things with it.
+// A code object's exception table, and data that gramme keeps with it. Instructions are in cpython/units.h and
+// encoding.h.
 #pragma once
 #include <Python.h>
 
@@ -28,16 +29,16 @@ class ExceptionTable {
 /// The entry that covers code unit `unit`.
 bool find_handler(PyCodeObject* code, int unit, ExceptionTable::Entry* found);
 
-/// One pointer of gramme's own per code object, destroyed with it. get is some 5 ns.
+/// One pointer kept with each code object and destroyed with it. Reading it takes some 5 ns.
 void* code_data(PyCodeObject* code);
-/// False if there was no memory: `data` then stays the caller's.
+/// False if there is no memory; `data` then still belongs to the caller.
 bool set_code_data(PyCodeObject* code, void* data, void (*destroy)(void*));
 
-/// A number kept with a code object: 0 until it is set, and if there was no memory. 5 ns.
+/// A number kept with a code object: 0 until it is set, or if there was no memory. Reading it takes 5 ns.
 uintptr_t code_note(PyCodeObject* code);
 void set_code_note(PyCodeObject* code, uintptr_t note);
 
-/// Bytes kept with a code object, destroyed with it: null until they are set, and if there was no memory.
+/// Bytes kept with a code object and destroyed with it: null until they are set, or if there was no memory.
 const char* code_digest(PyCodeObject* code);
 void set_code_digest(PyCodeObject* code, const char* bytes, size_t size);
 

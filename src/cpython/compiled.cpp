@@ -1,4 +1,4 @@
-// Parts of a code object that only CPython's internal headers describe.
+// Parts of code objects that need CPython's internal headers.
 #include "cpython/encoding.h"
 #include "cpython/features.h"
 

@@ -1,3 +1,4 @@
+// Decodes the instruction, calls the function of each of its parts (steps.def), and moves the frame on.
 #include "cpython/concrete.h"
 
 #include <array>
@@ -10,7 +11,7 @@ namespace {
 
 using opcode::Op;
 
-/// By the instruction; null: handed over.
+/// The function of each instruction; null if CPython must run it.
 constexpr auto kSteps = [] {
   std::array<Outcome (*)(Step&), opcode::kCount> steps{};
 #define STEP(op, function) steps[static_cast<size_t>(Op::op)] = function;
@@ -31,7 +32,7 @@ Outcome carry_out(Step& s) {
   return outcome;
 }
 
-/// What a comparison gave is asked for its truth next, and the evaluator takes that for a bool.
+/// Converts a comparison's result to a bool if the next instruction of the evaluator expects one.
 Outcome make_bool(Step& s, Units units) {
   const bool compared = s.decoded.parts[0].op == Op::COMPARE_OP && s.decoded.count == 1;
   if (!kStack.strict_bool || !compared || !decode_at(units, s.next).wants_bool) return Outcome::Next;

@@ -1,3 +1,4 @@
+// Walks the objects that die with an object with tp_traverse, and looks for finalizers.
 #include "cpython/dying.h"
 
 #include <algorithm>
@@ -9,7 +10,8 @@
 namespace gramme::cpython {
 
 namespace {
-/// A callback of the tables in which PyTorch's front end keeps each module: they drop what dies, and nobody sees when.
+/// True for a callback of the tables in which PyTorch's front end keeps modules: it drops the entry, which no program
+/// sees.
 bool is_of_front_end(PyObject* callback) {
   if (PyMethod_Check(callback)) callback = PyMethod_GET_FUNCTION(callback);
   PyObject* module = PyFunction_Check(callback) ? reinterpret_cast<PyFunctionObject*>(callback)->func_module : nullptr;
@@ -31,19 +33,20 @@ bool has_callback(PyObject* object) {
 namespace {
 Py_ssize_t references_of(const Looking& looking, PyObject* object) { return looking ? looking(object) : 0; }
 
-/// Nothing holds it but the program in one place, its callers' frames if it is an exception, and whoever looks.
+/// True if the only references are one of the program, those of callers' frames for an exception, and the asking
+/// code's.
 bool dies_with_one(const Looking& looking, PyObject* object) {
   constexpr int kOfException = 3;  // the stack, what is being handled, a variable
   const int places = PyExceptionInstance_Check(object) ? kOfException : 1;
   return Py_REFCNT(object) <= places + references_of(looking, object);
 }
 
-/// What holds so much that it is not worth looking through, or lives on in any case.
+/// True for objects that are not searched: they hold too much, or survive in any case.
 bool is_passed_by(PyObject* object) {
   return PyType_Check(object) || PyModule_Check(object) || PyCode_Check(object) || PyUnicode_Check(object);
 }
 
-/// What dies with an object, as deep as it goes: each is held by nothing else.
+/// The objects that die with an object, at any depth: nothing else holds them.
 class Dying {
  public:
   Dying(PyObject* object, const Looking& looking) : object_(object), looking_(looking) {}
@@ -55,25 +58,25 @@ class Dying {
 
  private:
   static constexpr size_t kMost = 1000;
-  static constexpr Py_ssize_t kFew = 8;  // more hold what does not die
+  static constexpr Py_ssize_t kFew = 8;  // objects with more references survive
 
   struct Held {
     PyObject* object;
     size_t holder;
   };
 
-  /// The object itself is the first.
+  /// Index 0 is the object itself.
   PyObject* object_at(size_t at) const { return at == 0 ? object_ : held_[at - 1].object; }
 
   bool look_into(PyObject* object) {
-    if (PyFunction_Check(object)) {  // its globals live on
+    if (PyFunction_Check(object)) {  // its globals survive
       auto* function = reinterpret_cast<PyFunctionObject*>(object);
       return visit(function->func_closure, this) || visit(function->func_defaults, this);
     }
     PyTypeObject* type = Py_TYPE(object);
     return PyObject_IS_GC(object) && type->tp_traverse && type->tp_traverse(object, visit, this) != 0;
   }
-  /// True if all die that hold the one looked into, and itself.
+  /// True if the object being searched dies, and so do all on the way to it.
   bool all_die() const {
     for (size_t at = at_;; at = held_[at - 1].holder) {
       if (!dies_with_one(looking_, object_at(at))) return false;
@@ -87,7 +90,7 @@ class Dying {
     if (PyObject_IS_GC(held) && dying.may_die(held)) dying.held_.push_back({held, dying.at_});
     return 0;
   }
-  /// Whoever looks is asked for its references only on the way to a finalizer, of which there are few.
+  /// `looking_` is slow, so it is called only for objects on the way to a finalizer, which are few.
   bool may_die(PyObject* held) const { return looking_ ? Py_REFCNT(held) <= kFew : dies_with_one(looking_, held); }
 
   PyObject* const object_;
@@ -106,7 +109,7 @@ bool runs_code(PyObject* object, const Looking& looking) {
 }
 
 namespace {
-/// Arguments of a call, most of which somebody else holds, too.
+/// For arguments of a call, most of which have other references.
 bool all_items_die_quietly(PyObject* tuple) {
   PyObject* const* items = reinterpret_cast<PyTupleObject*>(tuple)->ob_item;
   return std::all_of(items, items + PyTuple_GET_SIZE(tuple), dies_quietly);

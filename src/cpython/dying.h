@@ -1,5 +1,5 @@
-// What the death of an object may run: finalizers and callbacks of weak references, its own and those of what dies with
-// it.
+// Finds out whether an object's death runs code: finalizers and callbacks of weak references, its own or of objects
+// that die with it.
 #pragma once
 #include <Python.h>
 
@@ -12,10 +12,10 @@ namespace gramme::cpython {
 inline bool has_finalizer(PyObject* object) {
   return (Py_TYPE(object)->tp_finalize || Py_TYPE(object)->tp_del) && !closes_quietly(object);
 }
-/// True if somebody waits for the object's death.
+/// True if a weak reference to the object has a callback.
 bool has_callback(PyObject* object);
 
-/// True if `is` holds of the object or, if it is a container, of what it holds.
+/// True if `is` holds for the object or, if it is a container, for an item.
 template <class Is>
 bool any_held(PyObject* object, const Is& is) {
   if (is(object)) return true;
@@ -24,18 +24,18 @@ bool any_held(PyObject* object, const Is& is) {
   return container && Py_TYPE(object)->tp_traverse(object, visit, const_cast<Is*>(&is)) != 0;
 }
 
-/// How many references to an object are of whoever looks; empty: none.
+/// Returns how many of an object's references belong to the asking code; an empty function means none.
 using Looking = std::function<Py_ssize_t(PyObject*)>;
 
-/// The object's own finalizer, or one of what a container holds or of what dies with the object. A callback of a weak
-/// reference counts where nothing holds the object but the program in one place and whoever looks.
+/// True if the object, an item of a container, or an object that dies with it has a finalizer. A callback of a weak
+/// reference counts only if one reference of the program and those of the asking code are the only ones.
 bool runs_code(PyObject* object, const Looking& looking);
 
-/// The object goes with what lets go of it, and so may others.
+/// dies_quietly() for an object whose last reference is released: others may die with it.
 bool all_of_it_dies_quietly(PyObject* object);
 
-/// The program lets go of the object in one place, or of nothing (null). What has no finalizer of its own and is held
-/// elsewhere lives on.
+/// True if releasing one of the program's references to the object (null: none) runs no code. An object without a
+/// finalizer that has other references survives.
 inline bool dies_quietly(PyObject* object) {
   if (!object) return true;
   if (has_finalizer(object)) return false;

@@ -1,6 +1,7 @@
+// Decodes instructions by a table that is built at compile time from the running version's opcodes/3xx.def.
 #include "cpython/encoding.h"
 
-// no other header behind it: it defines names of the vocabulary as macros
+// last, since it defines names of the vocabulary as macros
 #include <opcode.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 
 using opcode::Op;
 
-/// An instruction's argument & mask is `value`: these, one after the other.
+/// If the instruction's argument & mask equals `value`, it means these parts in order.
 struct PartRule {
   Op op;
   uint8_t shift;
@@ -29,7 +30,7 @@ struct Case {
 };
 enum class Prefix : uint8_t { None, Names, Nothing, Truth };
 struct Jump {
-  int8_t sign;  // 0: it does not
+  int8_t sign;  // 0: no jump
   uint8_t beyond;
 };
 
@@ -43,11 +44,11 @@ constexpr int kMostCases = 256;
 struct Table {
   Encoding encoding{};
   std::array<const char*, 256> names{};
-  std::array<Case, kMostCases> cases{};  // those of one opcode next to each other
-  std::array<uint8_t, 256> first{};      // by opcode: its first case
+  std::array<Case, kMostCases> cases{};  // cases of one opcode are adjacent
+  std::array<uint8_t, 256> first{};      // index of an opcode's first case
   std::array<Prefix, 256> prefixes{};
   std::array<Jump, 256> jumps{};
-  int case_count = 1;  // the first stands for all that is not known
+  int case_count = 1;  // the first is for unknown opcodes
 
   constexpr void add(const char* name, uint8_t opcode, uint8_t cache_units, std::initializer_list<uint8_t> forms) {
     names[opcode] = name;
@@ -86,7 +87,7 @@ struct RawInstruction {
   int32_t arg, at, next;
 };
 
-/// EXTENDED_ARGs folded in.
+/// Reads an instruction, with its EXTENDED_ARGs folded into the argument.
 RawInstruction read(Units units, int unit) {
   uint32_t arg = 0;
   for (;; ++unit) {
@@ -107,7 +108,7 @@ bool asks_truth(Units units, int unit) {
   return unit < units.count && (opcode::properties(case_of(read(units, unit)).parts[0].op) & opcode::kTruth);
 }
 
-/// The instruction that those in front of it are parts of.
+/// Reads past prefixes to the instruction that they belong to.
 RawInstruction read_whole(Units units, Decoded& decoded) {
   RawInstruction raw = read(units, decoded.offset);
   while (raw.next < units.count) {
@@ -145,7 +146,7 @@ Decoded decode_at(Units units, int unit) {
   }
   const bool asks = opcode::properties(decoded.parts[0].op) & opcode::kTruth;
   decoded.wants_bool = kStack.strict_bool && asks && decoded.inner < 0;
-  // the bool() that a comparison makes of its result is part of what asks for the truth of that
+  // a comparison's own bool() belongs to the following instruction that tests the truth
   constexpr Op kToBool = op_named("TO_BOOL");
   if (decoded.count == 2 && decoded.parts[1].op == kToBool && asks_truth(units, raw.next)) decoded.count = 1;
   return decoded;

@@ -1,4 +1,4 @@
-// What one instruction of the running CPython is in gramme's vocabulary.
+// Decodes an instruction of the running CPython into gramme's vocabulary.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,31 +8,31 @@
 
 namespace gramme::cpython {
 
-/// One instruction in the vocabulary.
+/// An instruction of the vocabulary with its argument.
 struct Part {
   opcode::Op op;
   int32_t arg;
 };
 
-/// One instruction of CPython, with those in front of it that are parts of it: EXTENDED_ARGs; the names of a call's
-/// keywords and PRECALL; the bool() of what is asked for its truth.
+/// An instruction of CPython with its prefixes: EXTENDED_ARGs; a call's keyword names and PRECALL; TO_BOOL before a
+/// test of truth.
 struct Decoded {
   int32_t offset;           // code unit where it starts: the only place to resume at
-  int32_t at;               // code unit where its frame stands while it runs
+  int32_t at;               // the frame's code unit while it runs
   int32_t next;             // code unit after its inline caches
   int32_t target = -1;      // code unit of a jump's destination
-  int32_t names = -1;       // of a call: index into co_consts
-  int32_t inner = -1;       // where what asks for the truth starts, if bool() stands in front; jumps may lead there
+  int32_t names = -1;       // keyword names of a call: index into co_consts
+  int32_t inner = -1;       // start of the test of truth, if TO_BOOL precedes it; jumps may lead there
   uint8_t raw;              // CPython's opcode
-  bool wants_bool = false;  // CPython's evaluator takes the top item for a bool; gramme's own asks for its truth
-  uint8_t count;            // of parts: one or two
+  bool wants_bool = false;  // CPython's evaluator expects a bool on top; gramme's own tests the truth of any object
+  uint8_t count;            // number of parts: one or two
   std::array<Part, 2> parts;
 };
 Decoded decode_at(Units units, int unit);
 
-/// What LOAD_COMMON_CONSTANT pushes, borrowed.
+/// The constant that LOAD_COMMON_CONSTANT pushes, borrowed.
 PyObject* common_constant(int index);
-/// The name of what LOAD_SPECIAL finds, interned.
+/// The name of the method that LOAD_SPECIAL looks up, interned.
 PyObject* special_name(int index);
 
 }  // namespace gramme::cpython

@@ -1,3 +1,4 @@
+// Apart from the header because it needs the internal layout of dicts.
 #include "cpython/entries.h"
 
 #include "cpython/internal.h"
@@ -7,7 +8,8 @@ namespace gramme::cpython {
 bool next_entry(PyObject* dict, Py_ssize_t* at, PyObject** key, PyObject** value, Py_hash_t* hash) {
   if (!PyDict_Next(dict, at, key, value)) return false;
   PyDictKeysObject* const keys = reinterpret_cast<PyDictObject*>(dict)->ma_keys;
-  // A table of strings alone keeps no hashes: strings do. In the others an entry's place is what PyDict_Next counts.
+  // A table with only str keys stores no hashes: the strs do. In other tables PyDict_Next's position is the entry's
+  // index plus one.
   *hash = DK_IS_UNICODE(keys) ? PyObject_Hash(*key) : DK_ENTRIES(keys)[*at - 1].me_hash;
   return true;
 }

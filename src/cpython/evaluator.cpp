@@ -1,3 +1,5 @@
+// The frame evaluation hook (PEP 523). It is installed only while a call is awaited or a taker is on, and passes other
+// frames to the hook that was there before.
 #include "cpython/evaluator.h"
 
 #include <pthread.h>
@@ -15,7 +17,7 @@ namespace gramme::cpython {
 
 constinit thread_local FrameTaker* TakesNone::current_taker = nullptr;
 
-/// The thread's taker, and how many are on in all threads. Guarded by the GIL.
+/// The thread's taker, and the number of active takers in all threads. Guarded by the GIL.
 struct Takers {
   using State = FrameTaker::State;
   static FrameTaker*& current() { return TakesNone::current_taker; }
@@ -30,25 +32,25 @@ struct Takers {
 namespace {
 
 /// A call whose frame has not appeared yet. Binding arguments may collect garbage, whose finalizers run any Python and
-/// let other threads in: so several can be pending, of several threads. All guarded by the GIL.
+/// let other threads run. So several calls of several threads can be pending. All guarded by the GIL.
 struct Pending {
   PyThreadState* thread;
   PyFunctionObject* function;
   FrameRunner run;
   void* context;
   Pending* older;
-  const _PyInterpreterFrame* caller = nullptr;   // null: whoever calls
+  const _PyInterpreterFrame* caller = nullptr;   // null: any caller
   const _PyInterpreterFrame* resumed = nullptr;  // a generator's frame, instead of the function
 };
 
 struct Hook {
   Pending* newest = nullptr;
-  int deep = 0;      // threads that have used up much of their stack
-  int by_slots = 0;  // living ResumesBySlots
+  int deep = 0;      // calls that took the hook out because their stack is half used
+  int by_slots = 0;  // existing ResumesBySlots objects
   _PyFrameEvalFunction previous = _PyEval_EvalFrameDefault;
 } hook_state;
 
-/// The frame that this thread is passing on: guards against somebody who took our hook for the default and calls back.
+/// The frame that this thread is passing on. Another hook may take ours for its predecessor and call back with it.
 thread_local _PyInterpreterFrame* passing = nullptr;
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing);
@@ -87,7 +89,8 @@ PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing)
   return result;
 }
 
-/// The evaluator may count how often it was entered from C, whatever the stack's size; a half is left to the program.
+/// The evaluator may count its entries from C, independent of the stack's size; half of the limit is left to the
+/// program.
 #if defined(Py_C_RECURSION_LIMIT)
 bool may_enter_often(PyThreadState* thread) { return thread->c_recursion_remaining > Py_C_RECURSION_LIMIT / 2; }
 #elif defined(C_RECURSION_LIMIT)
@@ -96,7 +99,7 @@ bool may_enter_often(PyThreadState* thread) { return thread->c_recursion_remaini
 bool may_enter_often(PyThreadState*) { return true; }
 #endif
 
-/// Without the hook, what the frame calls takes no more stack.
+/// Takes the hook out, so that calls made by the frame use no C stack.
 [[gnu::cold]] PyObject* pass_on_deep(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
   ++hook_state.deep;
   remove(thread->interp);
@@ -109,7 +112,7 @@ bool may_enter_often(PyThreadState*) { return true; }
 constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
 constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
 
-/// True for a function's frame with nothing else going on.
+/// True for a function's frame that is not observed and in whose thread no exception is set, except one thrown into it.
 bool can_be_taken(PyThreadState* thread, FrameImage frame, bool throwing = false) {
   PyCodeObject* code = frame.code();
   return (code->co_flags & kFunction) == kFunction && !frame.namespace_object() &&
@@ -122,7 +125,7 @@ bool begins(PyThreadState* thread, FrameImage frame) {
          can_be_taken(thread, frame);
 }
 
-/// True for a generator's or coroutine's frame that gets a value, or an exception.
+/// True for a generator's or coroutine's frame that is resumed with a value or an exception.
 bool is_resumed(PyThreadState* thread, FrameImage frame, bool throwing) {
   const int suspends = frame.code()->co_flags & kSuspends;
   return (suspends == CO_GENERATOR || suspends == CO_COROUTINE) && frame.of_generator() &&
@@ -141,7 +144,7 @@ Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
   return nullptr;
 }
 
-/// A watched generator is its family's, or nobody's.
+/// The same, for generators that are not watched: watched ones belong to their own resumer.
 bool is_resumed_unclaimed(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
   return is_resumed(thread, FrameImage(raw), throwing) && !is_watched(generator_of(FrameImage(raw)));
 }
@@ -152,7 +155,7 @@ bool is_dead(PyObject* reference) { return PyWeakref_IsDead(reference) == 1; }
 bool is_dead(PyObject* reference) { return PyWeakref_GET_OBJECT(reference) == Py_None; }
 #endif
 
-/// A frame for a signal handler, a reference whose object died: the program called nothing here.
+/// True for an argument of a call that no code of the program made: a frame (signal handlers) or a dead weak reference.
 bool is_of_interruption(PyObject* argument) {
   return PyFrame_Check(argument) || (PyWeakref_Check(argument) && is_dead(argument));
 }
@@ -163,10 +166,10 @@ bool is_finalizer_of(PyObject* object, PyFunctionObject* function) {
 }
 
 /// True if the frame runs at a moment that the program did not choose: finalizers, callbacks of weak references and of
-/// the collector, handlers of signals, audit hooks; calls that look like one of them, too.
+/// the collector, signal handlers, audit hooks. Also true for calls that look like one of them.
 bool interrupts(PyThreadState* thread, FrameImage frame) {
   if (thread->interp->gc.collecting || thread->tracing) return true;
-  if (frame.of_generator()) return false;  // its arguments are old
+  if (frame.of_generator()) return false;  // its arguments are from its first call
   const PyCodeObject* code = frame.code();
   const int named = code->co_argcount + code->co_kwonlyargcount;
   for (int i = 0; i < named; ++i)
@@ -178,7 +181,7 @@ bool interrupts(PyThreadState* thread, FrameImage frame) {
          (code->co_argcount == 0 && Py_SIZE(rest) > 0 && is_finalizer_of(rest->ob_item[0], frame.function()));
 }
 
-/// The taker may run Python, to which what is thrown into the frame must not show.
+/// Asks the taker, which may run Python, with the exception thrown into the frame put aside.
 FrameRule ask(FrameTaker& taker, PyThreadState* thread, FrameImage frame) {
   const ErrorState thrown;
   const FrameRule rule = taker.ask(frame.function());
@@ -195,7 +198,7 @@ PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing = 
     case FrameRule::Alone: {
       TakesNone scope;
       PyObject* result = pass_on(thread, raw, throwing);
-      if (result) leave_alone(result);  // the call only made it
+      if (result) leave_alone(result);  // the call only made a generator
       return result;
     }
     case FrameRule::Leave:
@@ -209,7 +212,7 @@ PyObject* offer(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing = 
   return pass_on(thread, raw, throwing);
 }
 
-/// Nobody sees when a generator dies, which closes it.
+/// Offers a frame into which an exception was thrown, unless a generator's death throws GeneratorExit into it.
 PyObject* offer_thrown_into(PyThreadState* thread, _PyInterpreterFrame* raw) {
   const bool of_generator = FrameImage(raw).of_generator();
   const bool closes = of_generator && is_thrown_into(generator_of(FrameImage(raw)));
@@ -227,7 +230,7 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
     TakesNone scope;
     return pending->run(pending->context, thread, LiveFrame(raw));
   }
-  if (!is_wanted()) remove(thread->interp);  // somebody's own hook, taken out, left ours behind
+  if (!is_wanted()) remove(thread->interp);  // removing another hook put ours back
   if (!surely_has_room(Room::Hook) || !may_enter_often(thread)) [[unlikely]]
     return pass_on_deep(thread, raw, throwing);
   if (!Takers::current()) return pass_on(thread, raw, throwing);
@@ -236,14 +239,14 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
                                                                                      : pass_on(thread, raw, 0);
 }
 
-/// What a forked process computes is its own: workers of data loaders capture nothing.
+/// Removes takers and pending calls in a forked process: workers of data loaders capture nothing.
 void forget_all() {
   if (FrameTaker* taker = std::exchange(Takers::current(), nullptr)) Takers::set(*taker, Takers::State::Off);
   Takers::count() = 0;
   hook_state.newest = nullptr;
 }
 
-/// While the call is made whose frame is caught.
+/// Keeps the hook installed until the awaited frame appears or the call ends.
 class Expected {
  public:
   explicit Expected(Pending& pending) : pending_(pending) {
@@ -259,7 +262,7 @@ class Expected {
   Pending& pending_;
 };
 
-/// No garbage collection until the awaited frame has begun.
+/// Prevents garbage collection until the awaited frame begins.
 struct Awaited {
   FrameRunner run;
   void* context;
@@ -305,7 +308,7 @@ FrameResumed::FrameResumed(PyThreadState* thread, PyObject* generator, FrameRunn
 
 FrameResumed::~FrameResumed() = default;
 
-#if GRAMME_PYTHON_EVALUATOR_ENDS  // it begins them, too: in loops and awaits, unless frames are hooked
+#if GRAMME_PYTHON_EVALUATOR_ENDS  // it resumes generators in loops and awaits too, unless a hook is installed
 ResumesBySlots::ResumesBySlots() {
   ++hook_state.by_slots;
   if (is_wanted()) install(PyThreadState_Get()->interp);
@@ -329,7 +332,7 @@ TakesFrames::TakesFrames(PyThreadState* thread, FrameTaker* taker) : thread_(thr
   if (is_wanted()) install(thread->interp);
 }
 
-/// A library that switches stacks may have put another one in its place.
+/// A library that switches stacks may have made another taker current.
 TakesFrames::~TakesFrames() {
   if (!taker_) return;
   if (Takers::current() == taker_) Takers::current() = nullptr;
@@ -345,7 +348,7 @@ void TakesNone::suspend() {
   remove(PyThreadState_Get()->interp);
 }
 
-/// A library that switches stacks may have run its instruction to the end meanwhile.
+/// A library that switches stacks may have ended the taker's instruction meanwhile.
 void TakesNone::resume() {
   if (!Takers::is_suspended(*suspended_)) return;
   current_taker = suspended_.get();

@@ -1,4 +1,4 @@
-// Getting hold of frames before they run: of one particular call, or of all that begin for a while.
+// Intercepts frames before they run: that of one particular call, or all that a thread begins for a while.
 #pragma once
 #include <Python.h>
 
@@ -12,20 +12,20 @@ namespace gramme::cpython {
 /// Runs a frame that has its arguments bound and has not started. Must not throw.
 using FrameRunner = PyObject* (*)(void* context, PyThreadState* thread, LiveFrame frame);
 
-/// Calls a Python function (no generator, no coroutine) for real, with `run` in the evaluator's place for that one
-/// frame. The interpreter's evaluation hook is ours only from here until that frame appears; frames of others pass
-/// through to whoever was hooked in before. Binding errors are CPython's own. Costs some 5 ns over the call.
+/// Calls a Python function (no generator, no coroutine) with `run` in place of the evaluator for that one frame. The
+/// evaluation hook is installed only until that frame appears; other frames pass to the earlier hook. Errors of binding
+/// are CPython's own. Costs some 5 ns more than the call.
 PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                           PyObject* kwnames, FrameRunner run, void* context);
 
-/// Carries out the frame's next instruction; it calls `function`, and `run` gets the frame of that call. Until then
-/// there is no garbage collection, whose finalizers might call the function. Where `*taken_over` is true when it has
-/// returned, the frame's content is about to be replaced: no signal handler runs behind the instruction.
+/// Executes the frame's next instruction, which calls `function`; `run` gets the frame of that call. Until then there
+/// is no garbage collection, whose finalizers might call the function too. If `*taken_over` is true after `run`
+/// returns, the frame's content is about to be replaced, so no signal handler runs after the instruction.
 StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* function, FrameRunner run, void* context,
                      const bool* taken_over);
 
-/// From construction to destruction `run` gets the frame of the generator or coroutine, if it is resumed in this thread
-/// by a value, nobody traces, and whoever resumes it handles no exception.
+/// In its lifetime, `run` gets the frame of the generator or coroutine if it is resumed in this thread with a value,
+/// without tracing, and not while an exception is handled.
 class FrameResumed {
  public:
   FrameResumed(PyThreadState* thread, PyObject* generator, FrameRunner run, void* context);
@@ -37,8 +37,8 @@ class FrameResumed {
   std::unique_ptr<Expectation> expectation_;
 };
 
-/// While one lives, plain code resumes generators by their types' slots, where their resumers look. Up to 3.11 it
-/// always does; later the hook has to be in, which costs each call of a Python function what TakesFrames says.
+/// In its lifetime, CPython resumes generators through their types' slots, where watched generators are noticed. Up to
+/// 3.11 that is always so. Later versions need the hook for it, at the cost described at TakesFrames.
 class ResumesBySlots {
  public:
   ResumesBySlots();
@@ -46,21 +46,21 @@ class ResumesBySlots {
   ResumesBySlots(const ResumesBySlots&) = delete;
 };
 
-/// What becomes of a frame that begins or is resumed.
+/// A taker's decision for a frame that begins or is resumed.
 enum class FrameRule : uint8_t {
   Take,    // the taker runs it
-  PassOn,  // CPython runs it; frames that begin in it are asked about, too
-  Alone,   // CPython runs it and all it calls
-  Leave,   // CPython runs it; nothing is asked any more
+  PassOn,  // CPython runs it; the taker is also asked about frames that begin in it
+  Alone,   // CPython runs it and all its calls
+  Leave,   // CPython runs it; the taker is not asked any more
 };
 
-/// Who is asked about the frames that a thread begins, of functions whose arguments are bound, or resumes, of
-/// generators and coroutines that get a value. Not while the thread is traced, profiled or raises.
+/// Is asked about each frame that a thread begins, of a function with bound arguments, or resumes, of a generator or
+/// coroutine. It is not asked while the thread is traced or profiled, or an exception is set.
 class FrameTaker : public std::enable_shared_from_this<FrameTaker> {
  public:
   virtual ~FrameTaker() = default;
   virtual FrameRule ask(PyFunctionObject* function) noexcept = 0;
-  /// Runs a frame in the evaluator's place. Frames that begin meanwhile are nobody's.
+  /// Runs a frame in place of the evaluator. Frames that begin meanwhile are not offered.
   virtual PyObject* run(PyThreadState* thread, LiveFrame frame) noexcept = 0;
 
  private:
@@ -70,10 +70,9 @@ class FrameTaker : public std::enable_shared_from_this<FrameTaker> {
   enum class State : uint8_t { Off, On, Suspended } state_ = State::Off;
 };
 
-/// From construction to destruction the taker is asked about the frames this thread begins. Calls of Python functions
-/// by Python functions use C stack then: where half of it is used up, the hook is out until they have returned. A
-/// process forked meanwhile has no taker. Costs some 10 ns, a frame that is passed on 15 ns more than the call from C
-/// that it becomes.
+/// In its lifetime, the taker is asked about frames that this thread begins. Calls between Python functions then use C
+/// stack; once half of it is used, the hook is taken out until they return. A process forked meanwhile has no taker.
+/// Costs some 10 ns, and for each frame that is passed on 15 ns beside the cost of a call from C.
 class TakesFrames {
  public:
   TakesFrames(PyThreadState* thread, FrameTaker* taker);
@@ -85,12 +84,12 @@ class TakesFrames {
   FrameTaker* taker_;
 };
 
-/// In the scope no trace and no profile function hears of what runs, and frames count as observed by nobody; at its end
-/// those from before hear again, unless others were set meanwhile. Costs a comparison where there are none.
+/// Switches trace and profile functions off in the scope; frames count as unobserved. At the end the earlier functions
+/// are restored, unless others were set meanwhile. Costs a comparison if there are none.
 class Untraced {
  public:
-  /// Whether the profile function's object is alive as long as it is to be called. Who lets go of it before has ended:
-  /// it must not hear again.
+  /// HoldsItsObject: the profiler keeps its object alive while it profiles. If only Untraced still holds the object,
+  /// the profiler has ended and is not restored.
   enum class Profiler : uint8_t { MayBeOurs, HoldsItsObject };
   explicit Untraced(PyThreadState* thread, Profiler profiler = Profiler::MayBeOurs)
       : thread_(thread), profiler_(profiler) {
@@ -113,7 +112,7 @@ class Untraced {
   Owned<> trace_object_, profile_object_;
 };
 
-/// In the scope, frames are nobody's: what gramme itself runs.
+/// In the scope, frames are not offered to the taker: for Python that gramme itself runs.
 class TakesNone {
  public:
   TakesNone() {

@@ -1,3 +1,4 @@
+// Links and unlinks frames as each version's evaluator does, and unwinds by the exception table.
 #include "cpython/frame.h"
 
 #include <frameobject.h>
@@ -58,7 +59,7 @@ bool LinkedFrame::tracing() const { return is_observed(thread_, frame_.code()); 
 
 namespace {
 
-/// What the evaluator does in the place of its callers.
+/// Clears or suspends a frame that the evaluator would clear or suspend itself.
 void leave(PyThreadState* thread, FrameImage frame) {
 #if GRAMME_PYTHON_EVALUATOR_ENDS
   if (!frame.of_generator() || !is_suspended(generator_of(frame))) return clear_frame(thread, frame.raw());
@@ -95,7 +96,7 @@ void add_traceback(PyThreadState* thread, LiveFrame frame) {
 }
 
 namespace {
-/// What asks the frame for its variables reads free ones through cells, without looking whether there are any.
+/// Gives a traceback's frame empty cells: code that reads its variables expects a cell for each free one.
 bool give_cells(FrameImage frame) {
   for (int i = frame.local_count() - frame.code()->co_nfreevars; i < frame.local_count(); ++i) {
     frame.set_local(i, PyCell_New(nullptr));
@@ -110,7 +111,7 @@ Owned<> traceback_entry(PyObject* inner, PyCodeObject* code, int unit, PyObject*
   PyFrameObject* frame = PyFrame_New(PyThreadState_Get(), code, globals ? globals : empty.get(), nullptr);
   auto held = Owned<>::steal(reinterpret_cast<PyObject*>(frame));
   if (!held || !give_cells(FrameImage(frame->f_frame))) return {};
-  // At its first instruction a frame would still take the cells from a closure, and this one has none.
+  // At its first instruction a frame would still copy cells from a closure, and this one has none.
   if (unit >= 0 || code->co_nfreevars) FrameImage(frame->f_frame).set_current(std::max(unit, 0));
   const int byte = unit < 0 ? 0 : unit * kCodeUnit;
   const int line = unit < 0 ? code->co_firstlineno : PyCode_Addr2Line(code, byte);

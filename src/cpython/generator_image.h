@@ -1,4 +1,4 @@
-// Generators and coroutines by their layout, which they share: the frame, and where it stands.
+// Accesses the frame and state of generators and coroutines, which share a layout.
 #pragma once
 #include <cstddef>
 
@@ -9,15 +9,15 @@ namespace gramme::cpython {
 
 inline PyGenObject* as_generator(PyObject* object) { return reinterpret_cast<PyGenObject*>(object); }
 
-/// Its frame; not of one that has ended.
+/// The generator's frame; it must not have ended.
 inline FrameImage frame_of(PyObject* generator) {
   return FrameImage(reinterpret_cast<_PyInterpreterFrame*>(&as_generator(generator)->gi_iframe));
 }
-/// Whose frame it is, borrowed.
+/// The generator that the frame belongs to, borrowed.
 inline PyObject* generator_of(FrameImage frame) {
   return reinterpret_cast<PyObject*>(reinterpret_cast<char*>(frame.raw()) - offsetof(PyGenObject, gi_iframe));
 }
-/// Its code, whether it has ended or not.
+/// The generator's code, also if it has ended.
 inline PyCodeObject* code_of_generator(PyObject* generator) {
 #if GRAMME_PYTHON_GENERATOR_CODE
   return as_generator(generator)->gi_code;
@@ -36,12 +36,11 @@ inline bool is_suspended(PyObject* generator) {
 #endif
 }
 
-/// True if a suspended frame stands where it waits for another generator. The RESUME in front of which it stands says
-/// so.
+/// True if a suspended frame waits for another generator; the argument of the RESUME that comes next tells.
 inline bool waits_for_another(FrameImage frame) { return (raw_unit(frame.code(), frame.next()).arg & 3) >= 2; }
-/// What that is, borrowed.
+/// The object that the frame waits for, borrowed.
 inline PyObject* waited_for(FrameImage frame) { return frame.item(GRAMME_PYTHON_ITERATOR_PAIRS ? 2 : 1); }
-/// The frame stands where it goes on.
+/// Marks the generator as suspended; the frame is at the instruction to resume with.
 inline void set_suspended(FrameImage frame) {
   as_generator(generator_of(frame))->gi_frame_state =
 #if GRAMME_PYTHON_DELEGATING_STATE

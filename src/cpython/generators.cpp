@@ -1,3 +1,5 @@
+// Replaces the slots and methods by which CPython's generator types are resumed, thrown into, closed and freed, once in
+// the process.
 #include "cpython/generators.h"
 
 #include <algorithm>
@@ -15,10 +17,11 @@ namespace {
 
 struct Watched {
   std::shared_ptr<Resumer> resumer;
-  std::unique_ptr<ResumesBySlots> by_slots;  // until it has ended
+  std::unique_ptr<ResumesBySlots> by_slots;  // until the generator has ended
 };
 
-/// All living watched generators; guarded by the GIL. Never destroyed: generators die late.
+/// All existing watched generators; guarded by the GIL. Never destroyed, since generators may die after static
+/// destructors.
 std::unordered_map<PyObject*, Watched>& resumers() {
   static auto* const all = new std::unordered_map<PyObject*, Watched>;  // no Python
   return *all;
@@ -26,7 +29,8 @@ std::unordered_map<PyObject*, Watched>& resumers() {
 
 constexpr char kWatched = 0x5a;
 
-/// A byte that only asynchronous generators use says whether one may be watched: nobody sets it where one is made.
+/// A byte of the generator that only asynchronous generators use marks those that may be watched: CPython clears it in
+/// new ones.
 bool may_be_watched(PyObject* generator) { return as_generator(generator)->gi_hooks_inited == kWatched; }
 
 std::shared_ptr<Resumer> resumer_of(PyObject* generator) {
@@ -34,7 +38,7 @@ std::shared_ptr<Resumer> resumer_of(PyObject* generator) {
   return found == resumers().end() ? nullptr : found->second.resumer;
 }
 
-/// What CPython has in the slots of one of the two types.
+/// CPython's own functions in the slots of one of the two types.
 struct Slots {
   iternextfunc next;
   sendfunc send;
@@ -53,13 +57,13 @@ PyObject* run_watched(void* context, PyThreadState* thread, LiveFrame frame) {
 
 bool waits(PyObject* generator) { return is_created(generator) || is_suspended(generator); }
 
-/// One that has ended may live on; its slots are not asked for any more.
+/// Releases the hook for a generator that has ended but still exists.
 void note_end(PyObject* generator) {
   if (waits(generator) || is_executing(generator)) return;
   if (auto found = resumers().find(generator); found != resumers().end()) found->second.by_slots.reset();
 }
 
-/// Resumes a watched generator by what its type had in the slot.
+/// Resumes a watched generator by its type's original function.
 template <class Resume>
 [[gnu::noinline]] void resume_watched(PyObject* generator, Resume resume) {
   PyThreadState* thread = PyThreadState_Get();
@@ -70,7 +74,7 @@ template <class Resume>
   note_end(generator);
 }
 
-/// Carries out what gives an object and may resume the generator.
+/// Calls a function that may resume the generator and returns an object.
 template <class Resume>
 PyObject* resumed(PyObject* generator, Resume resume) {
   if (!may_be_watched(generator)) return resume();
@@ -94,15 +98,15 @@ PyObject* send_method(PyObject* generator, PyObject* value) {
   return resumed(generator, [&] { return slots_of(generator).send_method(generator, value); });
 }
 
-/// The generator or coroutine for which this one waits, borrowed; null if there is none.
+/// The generator or coroutine that this one waits for, borrowed; null if there is none.
 PyObject* awaited_by(PyObject* generator) {
   if (!is_suspended(generator) || !waits_for_another(frame_of(generator))) return nullptr;
   PyObject* awaited = waited_for(frame_of(generator));
   return PyGen_CheckExact(awaited) || PyCoro_CheckExact(awaited) ? awaited : nullptr;
 }
 
-/// Generators that nobody watches and into which the program throws. Guarded by the GIL; threads, and libraries that
-/// switch stacks, leave in any order.
+/// Unwatched generators into which the program is throwing an exception. Guarded by the GIL. Threads and libraries that
+/// switch stacks remove entries in any order.
 std::vector<PyObject*>& all_thrown_into() {
   static auto* const all = new std::vector<PyObject*>;  // no Python
   return *all;
@@ -118,7 +122,7 @@ class ThrownInto {
   PyObject* const generator_;
 };
 
-/// What is thrown into a generator that waits for another comes to that one first, and then back.
+/// Throws into a generator: if it waits for another, that one gets the exception first.
 template <class Throw>
 void throw_into(PyObject* generator, const Throw& do_throw) {
   auto throw_further = [&] {
@@ -142,7 +146,7 @@ PyObject* close_method(PyObject* generator, PyObject* none) {
   return result;
 }
 
-/// A finalizer may bring it back to life.
+/// Ends the watch before CPython frees the generator: a finalizer may resurrect it.
 void deallocate(PyObject* generator) {
   if (!may_be_watched(generator)) return slots_of(generator).deallocate(generator);
   const std::shared_ptr<Resumer> dies_last = resumer_of(generator);

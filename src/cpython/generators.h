@@ -1,4 +1,4 @@
-// Generators and coroutines whose frames come to us where they are resumed, whoever does it.
+// Watches generators and coroutines: whoever resumes one, its frame is offered to its resumer.
 #pragma once
 #include <Python.h>
 
@@ -8,37 +8,37 @@
 
 namespace gramme::cpython {
 
-/// Lives as long as the generator that it is given the frame of.
+/// Gets the frame of one generator, and lives as long as that.
 class Resumer {
  public:
   virtual ~Resumer() = default;
-  /// True if it takes the frame this time. Runs no Python.
+  /// True to take the frame this time. Must run no Python.
   virtual bool wants(PyThreadState* thread) noexcept = 0;
-  /// Runs the frame in the evaluator's place, to where it yields, returns or raises. What is thrown into it is set.
+  /// Runs the frame in place of the evaluator until it yields, returns or raises. An exception thrown into it is set.
   virtual PyObject* run(PyThreadState* thread, LiveFrame frame) noexcept = 0;
-  /// For the garbage collector: visits what this holds, as if the generator did.
+  /// For the garbage collector: visits the resumer's objects as the generator's.
   virtual int traverse(visitproc visit, void* arg) const = 0;
 };
 
-/// True for a generator whose death runs none of its code: it has not begun, or is done, or waits outside of any `try`
-/// and `with`, and not for another.
+/// True for a generator whose death runs none of its code: it has not begun or has ended, or it waits outside of any
+/// `try` and `with` and not for another generator.
 bool closes_quietly(PyObject* object);
 
-/// True for a generator or coroutine, no asynchronous generator, that can be resumed.
+/// True for a generator or coroutine that can be resumed; false for asynchronous generators.
 bool can_watch(PyObject* object);
 
-/// From now on it is known whether the program throws into a generator, or closes it, or it dies.
+/// Must be called before is_thrown_into(): from now on throw(), close() and a generator's death are distinguished.
 void know_who_throws();
-/// True if the program throws into it, or closes it. Only for those that are not watched.
+/// True while the program throws into the generator or closes it. Only for generators that are not watched.
 bool is_thrown_into(PyObject* generator);
 
-/// From now on the resumer gets the generator's frame where it is sent a value, or an exception by throw() or close(),
-/// which is then set, and nobody traces; what is thrown into one that waits for it, too. What dies stays CPython's.
-/// Nothing of this shows to the program: it is the slots and methods of CPython's own types that look for it, which
-/// costs other generators a comparison, and from 3.12 on the evaluation hook, which is in until it ends.
+/// From now on the resumer gets the generator's frame when it is resumed with a value, or with an exception by throw()
+/// or close(), directly or through a generator that waits for it. Not while tracing, and not when it dies. The program
+/// sees nothing of it: the slots and methods of CPython's own types are replaced. That costs other generators a
+/// comparison and, from 3.12 on, the evaluation hook until this generator ends.
 void watch(PyObject* generator, std::unique_ptr<Resumer> resumer);
 bool is_watched(PyObject* generator);
-/// From now on only CPython resumes it, if the object is a generator or coroutine.
+/// If the object is a generator or coroutine, only CPython resumes it from now on.
 void leave_alone(PyObject* object);
 
 }  // namespace gramme::cpython

@@ -1,5 +1,5 @@
-// A handler is called through its vectorcall slot, or its type's slot for calls if it has none: who writes there has
-// the call, and nothing else changes that a program could see.
+// Intercepts signal handlers: a handler is called through its vectorcall slot, or its type's tp_call if it has none.
+// Replacing that slot intercepts the call, and the program sees no other change.
 #include <unistd.h>
 
 #include <csignal>
@@ -13,11 +13,11 @@
 namespace gramme {
 namespace {
 
-constinit HandlersKept* innermost = nullptr;  // only the main thread's
-constinit pid_t process = 0;                  // whose scopes they are: a fork has none
+constinit HandlersKept* innermost = nullptr;  // main thread only
+constinit pid_t process = 0;                  // the process of these scopes: a forked child has none
 
-/// The object that says how the handler is called: itself, or the function by which its class has instances called.
-/// Null if its type's slot does.
+/// The object whose vectorcall slot calls the handler: the handler, or its class's __call__ function. Null if the
+/// type's tp_call does.
 PyObject* holder_of(PyObject* handler) {
   if (PyType_HasFeature(Py_TYPE(handler), Py_TPFLAGS_HAVE_VECTORCALL)) return handler;
   static PyObject* const name = intern("__call__");
@@ -29,14 +29,14 @@ vectorcallfunc* place_of(PyObject* holder) {
   return reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(holder) + Py_TYPE(holder)->tp_vectorcall_offset);
 }
 
-/// True for a call as CPython makes it of a handler, behind `self` if there is one: of the signal's number and a frame.
+/// True if the arguments, after `self` if there is one, are those of a signal handler: a signal's number and a frame.
 bool is_of_signal(PyObject* const* args, Py_ssize_t count) {
   if (count < 2) return false;
   PyObject *number = args[count - 2], *frame = args[count - 1];
   return PyLong_CheckExact(number) && (frame == Py_None || PyFrame_Check(frame));
 }
 
-/// A pending call, which CPython makes where it runs handlers.
+/// Raises the exception in a pending call, which CPython runs where it runs handlers.
 int raise_late(void* exception) {
   Owned<> value = Owned<>::steal(static_cast<PyObject*>(exception));
   PyErr_Restore(share(reinterpret_cast<PyObject*>(Py_TYPE(value.get()))).release(), share(value.get()).release(),
@@ -100,14 +100,14 @@ const HandlersKept::Hooked* HandlersKept::find(const PyObject* callable) {
 }
 
 PyObject* HandlersKept::call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* names) {
-  const vectorcallfunc before = find(callable)->before;  // there is one: the slot is put back with the scope
+  const vectorcallfunc before = find(callable)->before;  // found, since the slot is restored when the scope ends
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   PyObject* result = before ? before(callable, args, nargsf, names)
                             : _PyObject_MakeTpCall(PyThreadState_Get(), callable, args, count, names);
   return !names && is_of_signal(args, count) ? came_back(result) : result;
 }
 
-/// What the type's slot was, which a class that was made meanwhile has from its base.
+/// The type's original tp_call; a class made meanwhile has inherited the replaced one from its base.
 ternaryfunc HandlersKept::slot_of(PyTypeObject* type) {
   for (; type->tp_call == call_by_slot; type = type->tp_base)
     for (const HandlersKept* scope = innermost; scope; scope = scope->outer_)
@@ -125,7 +125,7 @@ PyObject* HandlersKept::call_by_slot(PyObject* callable, PyObject* args, PyObjec
 PyObject* HandlersKept::came_back(PyObject* result) {
   if (!signals::is_main() || process != getpid() || !innermost) return result;
   if (!result) result = innermost->keep();
-  innermost->hook_handlers();  // it may have set others
+  innermost->hook_handlers();  // the handler may have set other handlers
   return result;
 }
 
@@ -161,7 +161,7 @@ bool HandlersKept::raise() {
 
 bool HandlersKept::postpone() {
   Owned<> exception = kept_;
-  if (Py_AddPendingCall(raise_late, exception.get()) < 0) return !raise();  // too many wait
+  if (Py_AddPendingCall(raise_late, exception.get()) < 0) return !raise();  // the queue of pending calls is full
   exception.release();
   signals::wake();
   return true;

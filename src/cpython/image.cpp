@@ -1,3 +1,5 @@
+// What FrameImage does in several lines for some versions: unpacking, iteration pairs, calls that move arguments; and
+// the layouts of frames.
 #include "cpython/image.h"
 
 #include <cstddef>
@@ -80,7 +82,7 @@ bool unpack_rest(PyObject* iterator, int before, int after, PyObject** top) {
   return true;
 }
 
-/// The items below `top`. False with an error set: none is left there.
+/// Unpacks into the slots below `top`. False with an error set; the slots then hold no references.
 bool unpack_below(PyObject* iterable, int before, int after, PyObject** top) {
   auto iterator = Owned<>::steal(PyObject_GetIter(iterable));
   if (!iterator) {
@@ -104,7 +106,7 @@ bool unpack_below(PyObject* iterable, int before, int after, PyObject** top) {
 
 }  // namespace
 
-/// They are collected above the stack's top, where nobody looks.
+/// The items are collected above the stack's top, which no code reads.
 bool FrameImage::unpack(PyThreadState*, PyObject* iterable, int before, int after) const {
   const int total = before + (after < 0 ? 0 : 1 + after);
   if (!unpack_below(iterable, before, after, &top(-total))) return false;

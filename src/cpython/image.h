@@ -1,18 +1,18 @@
-// A live frame of CPython 3.11 to 3.15 through one set of accessors. Nothing else knows where a field lies, which way
-// an instruction pointer counts, or that a slot may hold a reference that is not its own.
+// One set of accessors for live frames of CPython 3.11 to 3.15. No other file knows the offsets of fields, how an
+// instruction pointer counts, or that a slot may hold a borrowed reference.
 //
-// A slot holds (SlotKind): nothing, a reference of its own, a reference of somebody else's, or an instruction index.
-// With 3.14 an item of the value stack may borrow from a local of the same frame, and an argument from the stack of the
-// frame that called. CPython's compiler sees to it that no lender is written while it lends, so instructions are
-// carried out as it compiled them; whoever writes a frame otherwise makes it safe first, and those that it called: then
-// each slot has a reference of its own.
+// A slot holds nothing, an owned reference, a borrowed reference, or an instruction index (SlotKind). Since 3.14 an
+// item of the value stack may be borrowed from a local of the same frame, and an argument from the caller's stack.
+// CPython's compiler ensures that no lender is written while it lends, so executing instructions as compiled is safe.
+// Code that writes a frame in another way first calls make_safe() on it and on the frames that it called: then each
+// slot owns its reference.
 #pragma once
 #include <utility>
 #include <vector>
 
 #include "cpython/features.h"
 
-#undef HAVE_STD_ATOMIC          // <stdatomic.h> of C; the builtin atomics have the same layout
+#undef HAVE_STD_ATOMIC          // replaces C's <stdatomic.h> by the builtin atomics, which have the same layout
 #undef _PyObject_LookupSpecial  // Python.h renames them outside the core
 #undef _PyGC_FINALIZED
 #if GRAMME_PYTHON_CORE_FRAMES
@@ -28,7 +28,7 @@
 
 namespace gramme::cpython {
 
-/// In which order an instruction lets go of its operands.
+/// The order in which an instruction drops its operands.
 enum class DropOrder : uint8_t { LowFirst, TopFirst };
 inline constexpr DropOrder kDropOrder = GRAMME_PYTHON_TAGGED_SLOTS ? DropOrder::TopFirst : DropOrder::LowFirst;
 inline constexpr DropOrder kBinaryDropOrder = GRAMME_PYTHON_BINARY_DROPS_LEFT ? DropOrder::LowFirst : kDropOrder;
@@ -36,8 +36,8 @@ inline constexpr DropOrder kBinaryDropOrder = GRAMME_PYTHON_BINARY_DROPS_LEFT ? 
 enum class SlotKind : uint8_t { Empty, Owned, Borrowed, Index };  // immortal objects look borrowed
 
 #if GRAMME_PYTHON_TAGGED_SLOTS
-/// What an instruction index is where slots are read and written as objects: a slot with an index reads as its object,
-/// and a slot that the object is written into gets the index. No program sees it. One for each index, immortal.
+/// Represents an instruction index where slots are read and written as objects: reading a slot with an index returns
+/// this object, writing the object stores the index. No program sees it. One immortal object for each index.
 struct IndexObject {
   PyObject head;
   int unit;
@@ -47,7 +47,7 @@ struct IndexObject {
 };
 #endif
 
-/// An instruction index as slots are read: a new reference, or null with an error set.
+/// The object for an instruction index: a new reference, or null with an error set.
 inline PyObject* new_index(int unit) {
 #if GRAMME_PYTHON_TAGGED_SLOTS
   return &IndexObject::of(unit)->head;
@@ -56,7 +56,7 @@ inline PyObject* new_index(int unit) {
 #endif
 }
 
-/// One slot of locals or stack. Copies are the same word; who owns what is the frame's affair.
+/// One slot of locals or stack. Copying it copies the word; the frame is responsible for ownership.
 class Slot {
  public:
 #if GRAMME_PYTHON_TAGGED_SLOTS
@@ -76,7 +76,7 @@ class Slot {
     if (PyStackRef_IsTaggedInt(word)) return SlotKind::Index;
     return PyStackRef_RefcountOnObject(word) ? SlotKind::Owned : SlotKind::Borrowed;
   }
-  static void drop(Word word) { PyStackRef_XCLOSE(word); }  // an index counts nothing
+  static void drop(Word word) { PyStackRef_XCLOSE(word); }  // an index has no reference count
   static Word make_safe(Word word) { return PyStackRef_MakeHeapSafe(word); }
   static Word lend(Word word) { return PyStackRef_Borrow(word); }
   static PyObject* take(Word word) {
@@ -100,7 +100,7 @@ class Slot {
 #endif
 };
 
-/// The frame's fields by name. Copies are the same frame. The value stack is exact while C++ runs the frame.
+/// A frame's fields by name. Copies refer to the same frame. The value stack is exact while C++ runs the frame.
 class FrameImage {
  public:
   explicit FrameImage(_PyInterpreterFrame* frame) : frame_(frame) {}
@@ -125,7 +125,7 @@ class FrameImage {
   }
   PyObject* globals() const { return frame_->f_globals; }
   PyObject* builtins() const { return frame_->f_builtins; }
-  /// Drops the function that the frame has, which may be no object yet.
+  /// Replaces the frame's function, which may be null.
   void set_function(PyFunctionObject* function) const {
     PyObject* object = Py_NewRef(reinterpret_cast<PyObject*>(function));
 #if GRAMME_PYTHON_TAGGED_SLOTS
@@ -148,7 +148,7 @@ class FrameImage {
 #endif
   }
 #endif
-  /// The memory of a generator, which has the code already, becomes its frame. On 3.11 its locals are not written.
+  /// Initialises a generator's memory, which already has the code, as its frame. On 3.11 the locals are left unwritten.
   void begin(PyFunctionObject* function, PyCodeObject* code) const {
     Py_INCREF(function);
 #if GRAMME_PYTHON_TAGGED_SLOTS
@@ -157,7 +157,7 @@ class FrameImage {
                         PyStackRef_FromPyObjectSteal(reinterpret_cast<PyObject*>(function)), nullptr, code, 0, nullptr);
     PyStackRef_CLOSE(before);
 #elif GRAMME_PYTHON_FOREIGN_FRAMES
-    Py_DECREF(code);  // it is held anew
+    Py_DECREF(code);  // the frame takes its own reference
     _PyFrame_Initialize(frame_, function, nullptr, code, 0);
 #else
     _PyFrame_InitializeSpecials(frame_, function, nullptr, code->co_nlocalsplus);
@@ -168,7 +168,7 @@ class FrameImage {
   /// The namespace of a class body or module, null in functions.
   PyObject* namespace_object() const { return frame_->f_locals; }
 
-  /// Each slot gets a reference of its own. Before the first write of a frame that somebody else has run.
+  /// Makes each slot own its reference. Needed before the first write to a frame that CPython has run.
   void make_safe() const {
 #if GRAMME_PYTHON_TAGGED_SLOTS
     frame_->f_executable = Slot::make_safe(frame_->f_executable);
@@ -185,7 +185,7 @@ class FrameImage {
   SlotKind local_kind(int slot) const { return Slot::kind(frame_->localsplus[slot]); }
   /// Replaces a slot by an owned reference (or null) and drops what was there.
   void set_local(int slot, PyObject* owned) const { Slot::drop(exchange(slot, owned)); }
-  /// The same, but what was there becomes a reference of the caller's.
+  /// The same, but returns what was there as a new reference.
   PyObject* exchange_local(int slot, PyObject* owned) const { return Slot::take(exchange(slot, owned)); }
 
   // ---- the value stack; an item at depth n: 1 is the top
@@ -208,21 +208,21 @@ class FrameImage {
     return item(n) && PyLong_Check(item(n)) ? static_cast<int>(PyLong_AsLong(item(n))) : -1;
 #endif
   }
-  /// What handlers with `lasti` find below the exception. False: no memory, MemoryError is set.
+  /// Pushes the index that handlers with `lasti` expect below the exception. False: no memory, MemoryError is set.
   bool push_index(int unit) const {
     const Slot::Word word = Slot::index(unit);
     if (Slot::kind(word) == SlotKind::Empty) return false;
     push_word(word);
     return true;
   }
-  /// What a local holds, without a reference where CPython's compiler would load it so.
+  /// Pushes a local's object, borrowed where CPython's compiler would borrow it.
   void push_lent(int slot) const { push_word(Slot::lend(frame_->localsplus[slot])); }
-  /// Takes the top item over: a reference of the caller's, null for an empty one.
+  /// Pops the top item as a new reference; null if it is empty.
   PyObject* pop() const { return Slot::take(pop_word()); }
-  /// An item gives way to an owned reference (or null), and is dropped.
+  /// Replaces an item by an owned reference (or null), and drops it.
   void set_item(int n, PyObject* owned) const { Slot::drop(std::exchange(top(n), Slot::own(owned))); }
   void swap(int n) const { std::swap(top(), top(n)); }
-  /// One more of the same kind on top.
+  /// Pushes a copy of an item, with the same kind of reference.
   void copy(int n) const {
 #if GRAMME_PYTHON_TAGGED_SLOTS
     push_word(Slot::kind(top(n)) == SlotKind::Owned ? PyStackRef_DUP(top(n)) : top(n));
@@ -235,13 +235,13 @@ class FrameImage {
     for (; count > 0; --count) Slot::drop(pop_word());
   }
 #if GRAMME_PYTHON_TAGGED_SLOTS
-  /// Drops the top items in the order of the instruction (finalizers show it); each dies while the others are still on
-  /// the stack.
+  /// Drops the top items in the instruction's order, which finalizers can observe; each dies while the others are still
+  /// on the stack.
   void drop_operands(int count, DropOrder order = kDropOrder) const {
     for (int k = 0; k < count; ++k) set_item(order == DropOrder::LowFirst ? count - k : k + 1, nullptr);
     drop(count);
   }
-  /// They give way to an owned reference. Where the lowest dies first, that has its place before.
+  /// Replaces the top items by an owned reference. If the lowest dies first, the reference takes its slot before that.
   void replace(int count, PyObject* owned, DropOrder order = kDropOrder) const {
     if (order == DropOrder::TopFirst) {
       drop_operands(count, order);
@@ -252,40 +252,39 @@ class FrameImage {
     drop(count - 1);
   }
 #else
-  /// Drops the top items, the lowest first (finalizers show it).
+  /// Drops the top items, the lowest first, which finalizers can observe.
   void drop_operands(int count, DropOrder = kDropOrder) const {
     PyObject* const* operands = &top(count);
     frame_->stacktop -= count;
     for (int i = 0; i < count; ++i) Py_XDECREF(operands[i]);
   }
-  /// They give way to an owned reference.
+  /// Replaces the top items by an owned reference.
   void replace(int count, PyObject* owned, DropOrder = kDropOrder) const {
     drop_operands(count);
     push(owned);
   }
 #endif
-  /// The iterable, which is no item, gives items on top of the stack, the first one highest: `before` of them, and if
-  /// `after` is not -1 a list of the rest and so many behind it. False with an error set: none is there.
+  /// Pushes items of an iterable that is not on the stack, the first one highest: `before` of them and, unless `after`
+  /// is -1, a list of the rest and the last `after`. False with an error set; nothing is pushed then.
   bool unpack(PyThreadState* thread, PyObject* iterable, int before, int after) const;
 #if GRAMME_PYTHON_ITERATOR_PAIRS
-  /// The top item gives way to what a loop, or `yield from` of that kind, goes through. False with an error set.
+  /// Replaces the top item by the iterator pair of a loop, or of a `yield from` of that kind. False with an error set.
   bool get_iter(int kind) const;
-  /// Pushes the next item of the pair on top: 1; 0 at its end; -1 with an error set.
+  /// Pushes the next item of the pair on top and returns 1; 0 at its end; -1 with an error set.
   int push_next(PyThreadState* thread) const;
 #endif
 #if GRAMME_PYTHON_SPECIAL_METHODS
-  /// The top item gives way to a method of its class, as `with` looks it up, and to itself or NULL. 1; 0 if there is
-  /// none; -1 with an error set.
+  /// Replaces the top item by a method of its class, looked up as `with` does, and itself or NULL. Returns 1; 0 if
+  /// there is none; -1 with an error set.
   int load_special(PyObject* name) const;
 #endif
 #if GRAMME_PYTHON_MOVES_ARGUMENTS
-  /// A call as the evaluator makes it: the frame that begins takes over `count` items below `above` others, `names` of
-  /// which (or null) name the last, and the function, which is at depth `bottom`. A new reference, or null with an
-  /// error set.
+  /// Calls as the evaluator does: the new frame takes over the function at depth `bottom` and `count` arguments below
+  /// `above` other items; `names` (or null) names the last of them. A new reference, or null with an error set.
   PyObject* call_moved(PyThreadState* thread, int bottom, int count, int above, PyObject* names) const;
 #endif
 
-  // ---- where it stands
+  // ---- the frame's position
 
   /// Code unit of the instruction to run next: the first EXTENDED_ARG if it has one.
   void set_next(int unit) const {
@@ -302,7 +301,7 @@ class FrameImage {
     return current() + 1;
 #endif
   }
-  /// Code unit that tracebacks and line numbers speak of: the instruction being carried out, EXTENDED_ARG excluded.
+  /// The code unit for tracebacks and line numbers: the running instruction, after its EXTENDED_ARGs.
   int current() const {
 #if GRAMME_PYTHON_INSTR_PTR
     return static_cast<int>(frame_->instr_ptr - _PyCode_CODE(code()));
@@ -317,13 +316,13 @@ class FrameImage {
     frame_->prev_instr = _PyCode_CODE(code()) + unit;
 #endif
   }
-  /// Where a generator's frame waits, as handlers are looked up: the instruction before the one where it goes on.
+  /// The code unit by which handlers of a suspended generator are looked up: the one before that where it resumes.
   int suspended_at() const { return next() - 1; }
   bool of_function() const { return frame_->owner == FRAME_OWNED_BY_THREAD; }
   bool of_generator() const { return frame_->owner == FRAME_OWNED_BY_GENERATOR; }
   _PyInterpreterFrame* raw() const { return frame_; }
 #if !GRAMME_PYTHON_TAGGED_SLOTS
-  /// Bytes of it, up to the top of the stack.
+  /// The frame's size in bytes up to the top of the stack.
   size_t size() const {
     return reinterpret_cast<char*>(&frame_->localsplus[frame_->stacktop]) - reinterpret_cast<char*>(frame_);
   }
@@ -350,13 +349,13 @@ class FrameImage {
   _PyInterpreterFrame* frame_;
 };
 
-/// The objects in a frame's slots, borrowed: null for an empty one. Good as long as the frame is as it was, and until
-/// the next question. Where a slot is a pointer they are the slots themselves, and nothing is copied.
+/// The objects in a frame's slots, borrowed; null for an empty one. Valid while the frame is unchanged and until the
+/// next use. If slots are plain pointers, these are the slots themselves, without a copy.
 class SlotObjects {
  public:
   struct View {
-    PyObject* const* locals;  // local_count() of them
-    PyObject* const* stack;   // depth() of them, the lowest first
+    PyObject* const* locals;  // local_count() entries
+    PyObject* const* stack;   // depth() entries, the lowest first
   };
 #if GRAMME_PYTHON_TAGGED_SLOTS
   View of(FrameImage frame) {
@@ -373,8 +372,8 @@ class SlotObjects {
 #endif
 };
 
-/// The top items of a frame's stack below `above` others as an array of objects, with a place in front that may be
-/// written. Where a slot is a pointer they are the slots, and the place in front is the item below.
+/// Items of a frame's stack below `above` others as an array of objects, with a writable place before it. If slots are
+/// plain pointers, these are the slots, and the place before is the item below.
 class OperandArray {
  public:
 #if GRAMME_PYTHON_TAGGED_SLOTS
@@ -394,7 +393,7 @@ class OperandArray {
 #endif
 };
 
-/// The frame that the thread runs; null if there is none.
+/// The thread's current frame; null if there is none.
 inline _PyInterpreterFrame* current_frame(PyThreadState* thread) {
 #if GRAMME_PYTHON_CFRAME
   return thread->cframe->current_frame;

@@ -1,4 +1,4 @@
-// CPython's own headers, for files of this room only. They need their C atomics replaced in C++.
+// CPython's internal headers, for files of this room only. In C++ their C atomics must be replaced.
 #pragma once
 #include "cpython/image.h"
 

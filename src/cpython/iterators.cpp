@@ -1,3 +1,4 @@
+// Looks ahead and advances by type; the layouts are in layouts.h.
 #include "cpython/iterators.h"
 
 #include <utility>
@@ -36,7 +37,7 @@ Ahead entry_of(layout::DictIterator* iterator, Py_ssize_t passed, Iterates what)
   PyObject *key = nullptr, *value = nullptr;
   for (Py_ssize_t i = 0; i <= passed; ++i)
     if (!PyDict_Next(iterator->dict, &at, &key, &value)) return {Next::End};
-  if (iterator->left <= passed) return {};  // keys changed, though not their number
+  if (iterator->left <= passed) return {};  // keys changed, but not how many
   if (what == Iterates::Items) return {Next::Item, key, value};
   return {Next::Item, what == Iterates::Keys ? key : value};
 }
@@ -120,7 +121,7 @@ PyObject** iterated_address(PyObject* iterator) {
   return nullptr;
 }
 
-/// From 3.13 on the position of one over a list says so, too.
+/// From 3.13 on a list iterator's position marks its end too.
 void end_list_iterator(PyObject* iterator) {
   if (!Py_IS_TYPE(iterator, &PyTupleIter_Type)) *list_iterator_position(iterator) = -1;
   Py_CLEAR(*list_iterator_list(iterator));

@@ -1,3 +1,4 @@
+// Sets the state by __setstate__, or by layout in versions without it.
 #include "cpython/itertools.h"
 
 #include <cstring>
@@ -36,7 +37,7 @@ struct Chain {
 };
 struct Cycle {
   PyObject_HEAD PyObject *source, *saved;
-  Py_ssize_t index;  // into the saved; 0 or -1 as long as the source gives
+  Py_ssize_t index;  // into `saved`; 0 or -1 while the source has items
 #if GRAMME_PYTHON_CYCLE_FLAG
   int saves_nothing;
 #endif

@@ -1,4 +1,4 @@
-// Layouts that CPython keeps to its .c files.
+// Layouts of objects that CPython defines only in .c files.
 #pragma once
 #include "cpython/features.h"
 
@@ -15,7 +15,7 @@ struct ODict {
   ODictNode** fast_nodes;
   Py_ssize_t fast_nodes_size;
   void* resize_sentinel;
-  size_t state;  // rises when the order changes; move_to_end leaves the dict's version as it is
+  size_t state;  // rises when the order changes; move_to_end does not change the dict's version
   PyObject* instance_dict;
   PyObject* weakrefs;
 };
@@ -24,9 +24,9 @@ struct ODict {
 struct ThreadLocal {
 #if GRAMME_PYTHON_LOCAL_HAS_DICTS
   PyObject_HEAD PyObject *args, *keywords, *weakrefs;
-  PyObject* dicts;  // by the thread's key
+  PyObject* dicts;  // keyed by thread
 #else
-  PyObject_HEAD PyObject* key;  // in the thread's dict, of a holder of its dict
+  PyObject_HEAD PyObject* key;  // in the thread's dict, for the holder of this object's dict
 #endif
 };
 struct ThreadLocalDict {
@@ -62,14 +62,14 @@ struct MappingProxy {
   PyObject_HEAD PyObject* mapping;
 };
 
-/// Over a list, a tuple, or a list backwards.
+/// Iterator over a list, a tuple, or a list backwards.
 struct ListIterator {
   PyObject_HEAD Py_ssize_t position;
-  PyObject* list;  // null once it was at its end
+  PyObject* list;  // null after its end
 };
 struct DictIterator {
-  PyObject_HEAD PyObject* dict;  // null once it was at its end
-  Py_ssize_t size;               // of the dict when it began; -1 once that had changed
+  PyObject_HEAD PyObject* dict;  // null after its end
+  Py_ssize_t size;               // of the dict at the start; -1 after a change was noticed
   Py_ssize_t position;           // as PyDict_Next counts
   PyObject* result;
   Py_ssize_t left;
@@ -90,7 +90,7 @@ struct RangeIterator {
 };
 struct Enumerate {
   PyObject_HEAD Py_ssize_t index;
-  PyObject *iterator, *result, *beyond;  // beyond: the number, where it is no machine word
+  PyObject *iterator, *result, *beyond;  // beyond: the number, if it exceeds a machine word
 };
 struct Zip {
   PyObject_HEAD Py_ssize_t size;

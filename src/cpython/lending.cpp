@@ -1,3 +1,4 @@
+// Simulates the stack backwards from a code unit, to find the loads that pushed the items still there.
 #include "cpython/lending.h"
 
 #include "cpython/encoding.h"
@@ -11,12 +12,12 @@ namespace {
 
 using opcode::Op;
 
-/// Goes through instructions backwards, and keeps which items that they pushed are still there.
+/// Processes instructions backwards, and tracks which of the items they pushed are still on the stack.
 class Remains {
  public:
   explicit Remains(size_t depth) : depth_(depth) {}
 
-  /// False: items that lie deeper are not known.
+  /// False if deeper items cannot be determined.
   bool before(const Decoded& instruction) {
     for (int i = instruction.count; i-- > 0;) {
       const Part& part = instruction.parts[static_cast<size_t>(i)];
@@ -45,7 +46,7 @@ class Remains {
   }
 
   size_t depth_;
-  int consumed_ = 0;  // by later instructions
+  int consumed_ = 0;  // items that later instructions popped
   std::vector<int> items_;
 };
 

@@ -1,4 +1,4 @@
-// Which items of the value stack are without a reference of their own.
+// Finds out which items of the value stack are borrowed references.
 #pragma once
 #include <Python.h>
 
@@ -6,9 +6,9 @@
 
 namespace gramme::cpython {
 
-/// At the code unit, behind the instructions in front of it: for items from the top of the stack down the local that
-/// each was borrowed from, or -1. What is not known, as behind a jump, is left out; so is all that follows the last one
-/// borrowed. Always empty where CPython counts each item.
+/// For a frame at this code unit: the local that each stack item was borrowed from, or -1, from the top down. Items
+/// that cannot be determined (after a jump) are left out, and so are all after the last borrowed one. Always empty for
+/// versions that own each item.
 std::vector<int> borrowed_items(PyCodeObject* code, int unit, size_t depth);
 
 }  // namespace gramme::cpython

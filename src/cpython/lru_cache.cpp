@@ -1,3 +1,5 @@
+// Mirrors the layout of functools' C wrapper. The layout is verified once on a new cache; without a match no object
+// counts as an lru_cache.
 #include "cpython/lru_cache.h"
 
 #include "base/imported.h"
@@ -8,7 +10,7 @@ namespace gramme::cpython {
 namespace {
 
 struct Link {
-  PyObject_HEAD Link *previous, *next;  // borrowed; the wrapper itself closes the ring
+  PyObject_HEAD Link *previous, *next;  // borrowed; a ring through the wrapper's `root`
   Py_hash_t hash;
   PyObject *key, *result;
 };
@@ -20,7 +22,7 @@ struct Cache {
   PyObject* table;
   Py_ssize_t hits;
   PyObject* function;
-  Py_ssize_t maxsize;  // -1: not bounded
+  Py_ssize_t maxsize;  // -1: unbounded
   Py_ssize_t misses;
   PyObject* keyword_mark;
   PyTypeObject* link_type;
@@ -33,7 +35,7 @@ struct Types {
   PyTypeObject* link = nullptr;
 };
 
-/// A call of a new cache shows whether the layout is the one above; no types if it is not.
+/// Verifies the layout on a new cache after one call; returns no types if it differs.
 Types find_types() {
   PyTypeObject* type = imported_type("functools", "_lru_cache_wrapper");
   Owned<> make = imported("functools", "lru_cache");

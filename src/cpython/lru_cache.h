@@ -1,4 +1,4 @@
-// The wrapper in C of functools.lru_cache: what it keeps, read without running Python.
+// Reads the C wrapper of functools.lru_cache without running Python.
 #pragma once
 #include <Python.h>
 
@@ -6,24 +6,25 @@
 
 namespace gramme::cpython {
 
-/// A wrapper of exactly that type, which keeps something (maxsize is not 0).
+/// True for a wrapper of exactly that type that stores results (maxsize is not 0).
 bool is_lru_cache(PyObject* object);
-/// With typed=True the keys hold the types of the arguments.
+/// True for typed=True: keys include the types of the arguments.
 bool is_typed_cache(PyObject* wrapper);
-/// True if a full one forgets the oldest. Its table holds links, others hold the results themselves.
+/// True if the cache drops old entries when full. Its table holds links; tables of unbounded caches hold the results.
 bool is_bounded_cache(PyObject* wrapper);
-/// True if a new key would push none out.
+/// True if a new key would displace none.
 bool has_room_in_cache(PyObject* wrapper);
-/// Where the wrapper keeps its table, a dict. The same one as long as the wrapper lives.
+/// The address of the wrapper's table, a dict, which is the same as long as the wrapper lives.
 PyObject** cache_table_address(PyObject* wrapper);
-/// What the table has under the call's key is looked up by: as the wrapper itself makes it.
+/// The key of a call, as the wrapper makes it.
 Owned<> cache_key(PyObject* wrapper, PyObject* args, PyObject* keywords);
-/// Where a link of a bounded cache keeps the result; null if it is none.
+/// The address of the result in a link of a bounded cache; null if the object is no link.
 PyObject** cached_result_address(PyObject* link);
 
-/// (wrapper, key): what a call does that finds the key. Nothing if it is gone by then: never calls the function.
+/// A function (wrapper, key): does what a cache hit does. Does nothing if the key is gone; it never calls the wrapped
+/// function.
 PyObject* cache_hit_counter();
-/// The call that made the entry is still to come, and will count as a hit.
+/// Corrects the count for an entry made ahead of its call, which will count as a hit.
 void expect_cache_hit(PyObject* wrapper);
 
 }  // namespace gramme::cpython

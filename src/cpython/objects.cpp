@@ -1,3 +1,5 @@
+// Reads dicts, instances and types through CPython's internal layouts; each difference between versions is one #if
+// here.
 #include "cpython/objects.h"
 
 #include <cstring>
@@ -28,7 +30,7 @@ Py_ssize_t index_at(const DictKeys* keys, size_t i) {
   }
 }
 
-/// Walks the probe sequence of `hash`; `same(index)` says whether the entry is the key. Index, or -1.
+/// Walks the probe sequence of `hash`; `same(index)` tells whether an entry has the key. Returns the index or -1.
 template <class Same>
 Py_ssize_t probe(const DictKeys* keys, Py_hash_t hash, Same same) {
   const size_t mask = (size_t{1} << keys->dk_log2_size) - 1;
@@ -63,7 +65,7 @@ Py_ssize_t find_unicode(DictKeys* keys, PyObject* name, Py_hash_t hash) {
   });
 }
 
-/// Tables with keys other than str: an entry of the same hash that is not plain might be equal by user code.
+/// For tables with keys other than str: user code might decide whether a key with the same hash is equal.
 Py_ssize_t find_general(DictKeys* keys, PyObject* key, Py_hash_t hash, bool* needs_python) {
   PyDictKeyEntry* entries = general_entries(keys);
   return probe(keys, hash, [&](Py_ssize_t index) {
@@ -90,7 +92,7 @@ PyObject** find_value(PyDictObject* dict, PyObject* key, bool* needs_python) {
   DictKeys* keys = dict->ma_keys;
   Py_ssize_t index;
   if (DK_IS_UNICODE(keys)) {
-    if (!PyUnicode_CheckExact(key)) return nullptr;  // an inert key that is no str equals no str
+    if (!PyUnicode_CheckExact(key)) return nullptr;  // an inert key that is no str never equals a str
     index = find_unicode(keys, key, unicode_hash(key));
   } else {
     Py_hash_t hash = PyObject_Hash(key);
@@ -102,7 +104,7 @@ PyObject** find_value(PyDictObject* dict, PyObject* key, bool* needs_python) {
   }
   if (index < 0 || *needs_python) return nullptr;
   PyObject** slot = value_slot(dict, index);
-  return *slot ? slot : nullptr;  // split tables share keys that this dict may lack
+  return *slot ? slot : nullptr;  // the keys of a split table are shared, so this dict may lack one
 }
 
 DictKeys* shared_keys(PyTypeObject* type) {
@@ -112,7 +114,7 @@ DictKeys* shared_keys(PyTypeObject* type) {
 
 const uint64_t* word(const void* address) { return static_cast<const uint64_t*>(address); }
 
-/// Values under keys that are shared, and the order in which they were stored first.
+/// Values stored under shared keys, and the order in which they were first stored.
 class Values {
  public:
   explicit Values(PyDictValues* values) : values_(values) {}
@@ -120,7 +122,7 @@ class Values {
 #if GRAMME_PYTHON_VALUES_INSIDE
   Py_ssize_t count() const { return values_->size; }
   int index_of_nth(Py_ssize_t n) const { return get_insertion_order_array(values_)[n]; }
-  /// The first word has the count.
+  /// The first word includes the count.
   void order_words(Words& words) const {
     words.push_back(word(values_));
     const uint8_t* order = get_insertion_order_array(values_);
@@ -215,14 +217,14 @@ PyObject** key_of_value(PyDictObject* dict, PyObject** value) {
   return dict->ma_values ? &unicode_entries(dict->ma_keys)[value - dict->ma_values->values].me_key : value - 1;
 }
 
-/// Nobody else can have it as a key, so that holding it changes no lifetime that a program sees.
+/// True for keys whose lifetime the program cannot observe, so that holding them is safe.
 bool is_plain_key(PyObject* key) {
   PyTypeObject* type = Py_TYPE(key);
   return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type ||
          type == &PyBytes_Type || type == &PyComplex_Type || key == Py_None;
 }
 
-/// The nodes of its linked list.
+/// Adds words for the nodes of the OrderedDict's linked list.
 void ordered_dict_words(PyObject* dict, Words& words) {
   auto* odict = reinterpret_cast<layout::ODict*>(dict);
   words.push_back(word(&odict->first));
@@ -234,8 +236,8 @@ void ordered_dict_words(PyObject* dict, Words& words) {
 
 }  // namespace
 
-/// Where the keys are, the word that tells how their table is laid out, and where the values are if the keys are
-/// shared.
+/// Adds the pointer to the keys, the word with the layout of their table, and the pointer to the values of a split
+/// table.
 void dict_table_words(PyObject* object, Words& words) {
   auto* dict = reinterpret_cast<PyDictObject*>(object);
   words.push_back(word(&dict->ma_keys));
@@ -245,8 +247,8 @@ void dict_table_words(PyObject* object, Words& words) {
 static_assert(offsetof(PyDictKeysObject, dk_log2_size) % 8 == 0);
 static_assert(offsetof(PyDictKeysObject, dk_usable) == offsetof(PyDictKeysObject, dk_log2_size) + 8);
 
-/// A table that has the same entries as before, and no more of them, has the same keys. Where keys are shared, their
-/// order lies beside the values.
+/// A table with the same entries as before and no more of them has the same keys. In a split table the order is stored
+/// beside the values.
 bool dict_key_words(PyObject* object, Words& words, Owned<>& keys) {
   auto* dict = reinterpret_cast<PyDictObject*>(object);
   words.push_back(dict_size_word(object));
@@ -347,7 +349,7 @@ PyObject** instance_dict_address(PyObject* object) {
   if (has_managed_dict(type)) return managed_dict_address(object);
   Py_ssize_t offset = type->tp_dictoffset;
   if (offset == 0) return nullptr;
-  if (offset < 0) return _PyObject_GetDictPtr(object);  // behind the items of a variable-sized object
+  if (offset < 0) return _PyObject_GetDictPtr(object);  // after the items of a variable-sized object
   return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
 }
 
@@ -459,7 +461,7 @@ Owned<> subclasses(PyTypeObject* cls) {
 
 #if GRAMME_PYTHON_STATIC_SUBCLASSES
 namespace {
-/// In the type of one of CPython's own is a number in its place.
+/// A static builtin type has an index in place of the pointer.
 PyObject** static_subclasses_address(PyTypeObject* cls) {
   const size_t index = reinterpret_cast<size_t>(cls->tp_subclasses) - 1;
   auto& types = PyInterpreterState_Get()->types;

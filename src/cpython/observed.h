@@ -1,6 +1,6 @@
-// Whether a trace function, a profile function or a tool of sys.monitoring observes the running code. From CPython 3.12
-// on, trace and profile functions are such tools, too. A tool that is told of each instruction, line or call rewrites
-// the code at once, of running frames as well: from the next instruction on CPython has to run them.
+// Tells whether a trace function, a profile function or a tool of sys.monitoring observes the running code. From
+// CPython 3.12 on, trace and profile functions are such tools too. A tool that wants each instruction, line or call
+// rewrites the code at once, also of running frames: CPython must run them from the next instruction on.
 #pragma once
 #include "cpython/image.h"
 
@@ -12,10 +12,11 @@ namespace gramme::cpython {
 
 #if GRAMME_PYTHON_MONITORING
 namespace observed {
-/// Scopes of Untraced that the running thread is in.
+/// The number of Untraced scopes around the running code.
 inline constinit thread_local int untraced = 0;
 
-/// The tools that hear of this thread: a trace or a profile function is one thread's, though events are everybody's.
+/// The tools that receive events of this thread. Events are global, but a trace or profile function belongs to one
+/// thread.
 inline uint8_t hearing(PyThreadState* thread) {
   constexpr unsigned kProfile = 1 << 6, kTrace = 1 << 7;  // PY_MONITORING_SYS_PROFILE_ID, _TRACE_ID
   if (untraced) return 0;
@@ -32,7 +33,7 @@ bool any(PyThreadState* thread, const Monitors& monitors) {
 }  // namespace observed
 #endif
 
-/// Events of any code.
+/// True if events of all code are observed.
 inline bool is_observed(PyThreadState* thread) {
 #if GRAMME_PYTHON_MONITORING
   return observed::any(thread, thread->interp->monitors);
@@ -41,7 +42,7 @@ inline bool is_observed(PyThreadState* thread) {
 #endif
 }
 
-/// The same, or of this code alone.
+/// The same, or if events of this code are observed.
 inline bool is_observed(PyThreadState* thread, [[maybe_unused]] PyCodeObject* code) {
 #if GRAMME_PYTHON_MONITORING
   if (code->_co_monitoring && observed::any(thread, code->_co_monitoring->local_monitors)) return true;

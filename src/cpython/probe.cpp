@@ -1,3 +1,4 @@
+// The single fields and sizes that gramme reads, each compared with what the running interpreter states.
 #include "cpython/probe.h"
 
 #include <Python.h>

@@ -1,13 +1,13 @@
-// Layouts of CPython's that gramme is compiled for, beside those of the interpreter that runs.
+// Compares the layouts of CPython's objects that gramme was compiled for with those of the running interpreter.
 #pragma once
 #include "base/layout.h"
 
 namespace gramme::cpython {
 
-/// Sizes are those that types tell, offsets those of their members, and what newer versions write down for debuggers.
-/// Nothing is read by a layout that is in question. Throws PythonError.
+/// Sizes come from the types, offsets from their member tables and from the table that newer versions keep for
+/// debuggers. No object is read through a layout in doubt. Throws PythonError.
 std::vector<Layout> layouts();
-/// The layouts of frames among them (image.cpp).
+/// The layouts of frames; defined in image.cpp.
 std::vector<Layout> frame_layouts();
 
 }  // namespace gramme::cpython

@@ -1,3 +1,4 @@
+// The functions read their arguments without checks, since only replay calls them.
 #include "cpython/replayed.h"
 
 #include <frameobject.h>
@@ -12,7 +13,7 @@ namespace gramme::cpython {
 
 namespace {
 
-/// As genobject.c makes one before it has a frame.
+/// Makes a generator as genobject.c does, but without a frame yet.
 PyObject* make_generator(PyObject*, PyObject* function_object) {
   auto* function = reinterpret_cast<PyFunctionObject*>(function_object);
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
@@ -44,7 +45,7 @@ PyObject* make_frame(PyObject*, PyObject* function_object) {
   return reinterpret_cast<PyObject*>(made);
 }
 
-/// Locals, then the stack, of a new frame: there is nothing to drop in it, perhaps not even null.
+/// Fills locals and stack of a new frame, whose slots may be uninitialised and must not be dropped.
 void put(FrameImage frame, PyObject* places, PyObject* args, Py_ssize_t from) {
   const auto count = static_cast<int>(PyBytes_GET_SIZE(places));
   for (int i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// The places of a set's members in its table, on which the order of going through it depends.
+// Reads and writes the places of a set's members in its table, on which the order of iteration depends.
 #include <cstring>
 
 #include "cpython/entries.h"
@@ -42,7 +42,7 @@ bool place_members(PyObject* set, PyObject* like) {
   into->finger = from->finger;
   into->hash = -1;
   each_member(into->table, into->mask, [](PyObject* key) { Py_INCREF(key); });
-  each_member(old, old_mask, [](PyObject* key) { Py_DECREF(key); });  // last: finalizers may look at the set
+  each_member(old, old_mask, [](PyObject* key) { Py_DECREF(key); });  // last, since finalizers may look at the set
   if (old != small) PyMem_Free(old);
   return true;
 }

@@ -1,5 +1,5 @@
-// Handlers run on the thread that the runtime calls the main one, and only there: while it calls none so, what arrives
-// stays noted. Whoever reads that field holds the GIL or compares it with a thread of its own.
+// CPython runs handlers only on the thread that the runtime's field `main_thread` names. SignalsHeld clears the field,
+// so signals stay pending. Other readers of the field hold the GIL, or compare it with their own thread.
 #include "base/signals.h"
 
 #include "cpython/internal.h"
@@ -10,13 +10,13 @@ namespace {
 
 constexpr unsigned long kNobody = 0;
 
-thread_local constinit int depth = 0;  // of sections; only the main thread's
+thread_local constinit int depth = 0;  // of SignalsHeld scopes; main thread only
 thread_local constinit const PyObject* raised = nullptr;
 
 #if GRAMME_PYTHON_OWN_BREAKER
 const volatile int* tripped() { return &_PyRuntime.signals.is_tripped; }
 
-/// The main thread looks for what waits: whatever it noted of that is gone if it looked meanwhile.
+/// Makes the main thread check for signals and pending calls: it may have checked meanwhile and cleared the request.
 void ask_evaluator() {
   if (_PyRuntime.signals.is_tripped) _Py_set_eval_breaker_bit(_PyRuntime.main_tstate, _PY_SIGNALS_PENDING_BIT);
   if (_PyRuntime.ceval.pending_mainthread.npending)
@@ -48,7 +48,7 @@ void trip() {
 
 void hold() { _PyRuntime.main_thread = kNobody; }
 
-/// CPython acts on what waits.
+/// Lets CPython handle pending signals again.
 void let() {
   _PyRuntime.main_thread = PyThread_get_thread_ident();
   ask_evaluator();

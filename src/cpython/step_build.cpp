@@ -1,4 +1,4 @@
-// Building and taking apart tuples, lists, sets, dicts and strings.
+// Instructions that build and unpack tuples, lists, sets, dicts and strings.
 #include "base/ref.h"
 #include "cpython/internal.h"
 #include "cpython/steps.h"
@@ -13,7 +13,7 @@
 namespace gramme::cpython {
 namespace {
 
-/// Pops the last `count` items into `items`, which take them over.
+/// Pops `count` items into `items`, as owned references.
 void take_items(Step& s, int count, PyObject** items) {
   while (--count >= 0) items[count] = s.frame.pop();
 }
@@ -151,7 +151,7 @@ bool merge_keywords(Step& s, PyObject* dict, PyObject* mapping, PyObject* functi
 #else
 namespace {
 void set_kwargs_error(PyObject* function, PyObject* kwargs) {
-  if (PyErr_ExceptionMatches(PyExc_AttributeError)) {  // it has no keys()
+  if (PyErr_ExceptionMatches(PyExc_AttributeError)) {  // the mapping has no keys()
     PyErr_Clear();
     if (auto shown = Owned<>::steal(_PyObject_FunctionStr(function)))
       PyErr_Format(PyExc_TypeError, "%U argument after ** must be a mapping, not %.200s", shown.get(),
@@ -161,7 +161,7 @@ void set_kwargs_error(PyObject* function, PyObject* kwargs) {
   if (!PyErr_ExceptionMatches(PyExc_KeyError)) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  // A key that is there already: _PyDict_MergeEx sets a KeyError whose value is the tuple of the key.
+  // For a duplicate key _PyDict_MergeEx sets a KeyError whose value is a tuple of the key.
   if (!value || !PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 1) return PyErr_Restore(type, value, traceback);
   if (auto shown = Owned<>::steal(_PyObject_FunctionStr(function)))
     PyErr_Format(PyExc_TypeError, "%U got multiple values for keyword argument '%S'", shown.get(),
@@ -179,7 +179,7 @@ bool merge_keywords(Step&, PyObject* dict, PyObject* mapping, PyObject* function
 }
 #endif
 
-/// Below the dict are the arguments, then the callable and NULL.
+/// DICT_MERGE: below the dict are the arguments, then the callable and NULL.
 Outcome dict_merge(Step& s) {
   PyObject* function = s.frame.item(s.arg + (kStack.null_above ? 4 : 3));
   return s.dropped(1, merge_keywords(s, s.frame.item(s.arg + 1), s.frame.item(), function) ? 0 : -1);
@@ -189,7 +189,7 @@ Outcome list_to_tuple(Step& s) { return s.replace(1, PyList_AsTuple(s.frame.item
 
 namespace {
 
-/// The iterable on top gives way to its items.
+/// Replaces the iterable on top by its items.
 Outcome unpack_top(Step& s, int before, int after) {
   auto iterable = Owned<>::steal(s.frame.pop());
   return s.frame.unpack(s.thread, iterable.get(), before, after) ? Outcome::Next : Outcome::Raised;

@@ -1,4 +1,4 @@
-// Making and calling functions.
+// Instructions that make and call functions.
 #include <vector>
 
 #include "base/ref.h"
@@ -9,7 +9,7 @@ namespace gramme::cpython {
 
 namespace {
 
-/// Where the flag of MAKE_FUNCTION says that its function keeps something.
+/// The member of the function that a flag of MAKE_FUNCTION stands for.
 PyObject** kept_by(PyFunctionObject* function, int flag) {
   switch (flag) {
     case 1:
@@ -55,7 +55,7 @@ PyObject* vectorcall(Step& s, PyObject* callable, PyObject* const* args, size_t 
   return PyObject_Vectorcall(callable, args, nargsf, kwnames);
 }
 
-/// A callable with NULL beside it, or a function and self, at these depths.
+/// The depths of a callable and its NULL, or of a function and self.
 struct Callee {
   int low, high;
   bool has_self;
@@ -72,7 +72,7 @@ struct Callee {
   int callable() const { return has_self || kStack.null_above ? low : high; }
 };
 
-/// The operands die in the instruction's order, whether the call failed or not.
+/// Drops the operands in the instruction's order, whether the call failed or not.
 inline Outcome finish_call(Step& s, int operands, PyObject* result) {
   if (!result) {
     s.frame.drop_operands(operands);
@@ -82,7 +82,7 @@ inline Outcome finish_call(Step& s, int operands, PyObject* result) {
   return check_pending(s) ? Outcome::Next : Outcome::Raised;
 }
 
-/// `above`: items on top of the arguments.
+/// Calls with `above` items on top of the arguments.
 Outcome call_with(Step& s, PyObject* names, int above) {
   const Callee callee(s, s.arg + above);
   const int total = s.arg + callee.has_self;
@@ -99,7 +99,7 @@ Outcome call_with(Step& s, PyObject* names, int above) {
 
 }  // namespace
 
-/// Where the names are on no stack, nothing may come between them and the call.
+/// CALL. On versions with keyword names outside the stack, nothing may run between their instruction and the call.
 Outcome call(Step& s) { return call_with(s, s.decoded.names < 0 ? nullptr : s.constant(s.decoded.names), 0); }
 
 Outcome call_kw(Step& s) { return call_with(s, s.frame.item(), 1); }
@@ -129,7 +129,7 @@ bool make_dict(Step& s, PyObject* function) {
   return true;
 }
 
-/// Calls the hook with tuple and dict laid out for vectorcall; keys that are no strings are CPython's to refuse.
+/// Calls the hook with tuple and dict laid out for vectorcall. For keys that are no str CPython raises.
 PyObject* call_hook_flat(Step& s, PyObject* function, PyObject* args, PyObject* kwargs) {
   std::vector<PyObject*> flat{nullptr};  // room for ARGUMENTS_OFFSET
   const Py_ssize_t count = PyTuple_GET_SIZE(args);

@@ -1,10 +1,11 @@
-// Jumps, iteration and return.
+// Instructions for jumps, loops and returns.
 #include "cpython/steps.h"
 
 namespace gramme::cpython {
 namespace {
 
-/// Where a version jumps first, the handler of what signals raise is looked up in front of the jump's target.
+/// Jumps backward and runs signal handlers. In versions that jump first, the handler of their exception is looked up
+/// for the code unit before the target.
 Outcome jump_back(Step& s) {
   s.next = s.decoded.target;
   if (check_pending(s)) return Outcome::Next;

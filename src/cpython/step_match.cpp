@@ -1,4 +1,4 @@
-// match statements.
+// Instructions of match statements.
 #include "base/ref.h"
 #include "cpython/internal.h"
 #include "cpython/steps.h"
@@ -22,13 +22,13 @@ PyObject* match_attributes(Step& s, PyObject* subject, PyObject* type, int posit
 #else
 namespace {
 
-/// Adds a key or name to those seen; false if it was there (no error set) or on error.
+/// Adds a key or name to `seen`; false if it is there already (no error set) or on error.
 bool add_new(PyObject* seen, PyObject* item) {
   int known = PySet_Contains(seen, item);
   return known == 0 && PySet_Add(seen, item) == 0;
 }
 
-/// Tuple of map.get(key, marker) for all keys, None if one is missing, null with an error set.
+/// A tuple of the values of all keys; None if one is missing; null with an error set.
 PyObject* values_of_keys(Step&, PyObject* map, PyObject* keys) {
   static PyObject* const get_name = intern("get");
   const Py_ssize_t count = PyTuple_GET_SIZE(keys);
@@ -109,7 +109,7 @@ bool ClassPattern::positional(int count) {
   return true;
 }
 
-/// Tuple of the attributes, or null: with an error set, or because the subject does not match.
+/// A tuple of the attributes; null with an error set, or without one if the subject does not match.
 PyObject* match_attributes(Step&, PyObject* subject, PyObject* type, int positional, PyObject* names) {
   if (!PyType_Check(type)) {
     PyErr_SetString(PyExc_TypeError, "called match pattern must be a type");

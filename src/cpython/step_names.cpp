@@ -1,4 +1,4 @@
-// Global and namespace names, imports.
+// Instructions for globals, names in namespaces, and imports.
 #include "base/imported.h"
 #include "cpython/internal.h"
 #include "cpython/steps.h"
@@ -13,7 +13,7 @@ void set_name_error(PyObject* type, const char* format, PyObject* name) {
   const Owned<> error = take_exception();
   if (PyErr_GivenExceptionMatches(error.get(), PyExc_NameError) &&
       !reinterpret_cast<PyNameErrorObject*>(error.get())->name)
-    static_cast<void>(PyObject_SetAttrString(error.get(), "name", name));  // any error of this gives way
+    static_cast<void>(PyObject_SetAttrString(error.get(), "name", name));  // an error here is replaced
   set_exception(error.get());
 }
 
@@ -32,7 +32,7 @@ PyObject* get_item_if_any(PyObject* mapping, PyObject* key) {
 }
 
 #if GRAMME_PYTHON_LAZY_IMPORTS
-/// CPython's own lookup puts the module in the place of a name that was imported lazily.
+/// CPython's own look-up replaces a lazily imported name by the module.
 PyObject* global_or_builtin(Step& s, PyObject* name) {
   Slot::Word value = Slot::own(nullptr);
   _PyEval_LoadGlobalStackRef(s.frame.globals(), s.frame.builtins(), name, &value);
@@ -49,7 +49,7 @@ PyObject* global_or_builtin(Step& s, PyObject* name) {
 
 namespace {
 
-/// The frame's namespace, or null with SystemError set.
+/// The frame's namespace; null with SystemError set.
 PyObject* namespace_or_error(Step& s, const char* doing, PyObject* name) {
   PyObject* names = s.frame.namespace_object();
   if (!names) PyErr_Format(PyExc_SystemError, doing, name);
@@ -177,7 +177,7 @@ void set_import_from_error(PyObject* module, PyObject* name, PyObject* package) 
   PyErr_SetImportError(message.get(), package, path.get());
 }
 
-/// The attribute of the module, or the submodule that a circular import has not stored there yet.
+/// The module's attribute, or a submodule that a circular import has not stored there yet.
 PyObject* imported_from(PyObject* module, PyObject* name) {
   PyObject* value = PyObject_GetAttr(module, name);
   if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;

@@ -1,4 +1,4 @@
-// Attributes, items and operators.
+// Instructions for attributes, items and operators.
 #include <iterator>
 
 #include "cpython/internal.h"
@@ -59,12 +59,12 @@ Outcome delete_subscr(Step& s) { return s.dropped(2, PyObject_DelItem(s.frame.it
 
 namespace {
 
-/// The slice of start and stop, on top of the stack. Where the version lets it hold them alone, they leave that.
+/// The slice of start and stop on top of the stack. In versions where only the slice holds them then, they are popped.
 struct TopSlice {
   explicit TopSlice(Step& s) : made(Owned<>::steal(PySlice_New(s.frame.item(2), s.frame.item(1), nullptr))) {
     if (made && kLeft == 0) s.frame.drop(2);
   }
-  static constexpr int kLeft = GRAMME_PYTHON_SLICES_LEAVE_OPERANDS ? 2 : 0;  // on the stack
+  static constexpr int kLeft = GRAMME_PYTHON_SLICES_LEAVE_OPERANDS ? 2 : 0;  // operands left on the stack
   Owned<> made;
 };
 
@@ -108,7 +108,7 @@ PyObject* power_in_place(PyObject* base, PyObject* exponent) { return PyNumber_I
 
 using BinaryFunction = PyObject* (*)(PyObject*, PyObject*);
 constexpr BinaryFunction kBinary[] = {
-    // in the order of NB_ADD … NB_INPLACE_XOR
+    // indexed by NB_ADD … NB_INPLACE_XOR
     PyNumber_Add,
     PyNumber_And,
     PyNumber_FloorDivide,

@@ -1,4 +1,4 @@
-// Raising, handling, and with blocks.
+// Instructions that raise and handle exceptions, and those of `with`.
 #include <iterator>
 
 #include "base/ref.h"
@@ -8,7 +8,7 @@
 namespace gramme::cpython {
 namespace {
 
-/// The exception that is set leaves without a traceback entry of this frame: it has one from the first time.
+/// Raises the set exception without a new traceback entry: this frame has one from the first time.
 Outcome raised_again(Step& s) {
   s.result.traceback = false;
   return Outcome::Raised;
@@ -25,7 +25,7 @@ Outcome raise_handled(Step& s) {
   return raised_again(s);
 }
 
-/// What `raise exc` raises: an instance; null with an error set.
+/// The instance that `raise exc` raises; null with an error set.
 Owned<> instance_to_raise(PyObject* exception) {
   if (PyExceptionClass_Check(exception)) {
     auto value = Owned<>::steal(PyObject_CallNoArgs(exception));
@@ -66,8 +66,8 @@ Outcome raise_varargs(Step& s) {
   return Outcome::Raised;
 }
 
-/// With an argument the frame reports the saved instruction as the one that raises, but the handler is looked up for
-/// RERAISE itself: else a cleanup block would find itself again and again.
+/// RERAISE: with an argument, the frame reports the saved instruction as raising, but the handler is looked up for
+/// RERAISE itself. Otherwise a cleanup block would find itself forever.
 Outcome reraise(Step& s) {
   if (s.arg) {
     const int lasti = s.frame.index_at(s.arg + 1);
@@ -82,7 +82,7 @@ Outcome reraise(Step& s) {
   return raised_again(s);
 }
 
-/// The items go before it is known where to, as in CPython.
+/// END_ASYNC_FOR: the items are dropped before the target is known, as in CPython.
 Outcome end_async_for(Step& s) {
   auto exception = Owned<>::steal(s.frame.pop());
   if (!PyErr_GivenExceptionMatches(exception.get(), PyExc_StopAsyncIteration)) {
@@ -154,7 +154,7 @@ struct WithNames {
   const char *no_enter, *no_exit;
 };
 
-/// The manager gives way to its exit method.
+/// Replaces the manager by its exit method.
 Outcome enter_block(Step& s, const WithNames& names) {
   PyObject* manager = s.frame.item();
   Owned<> enter = with_method(manager, names.enter, names.no_enter);
@@ -197,7 +197,8 @@ Outcome load_special(Step& s) {
 Outcome load_special(Step&) { return Outcome::HandOver; }
 #endif
 
-/// exit, or its function and self or NULL, the saved index, what was handled before, the exception
+/// WITH_EXCEPT_START: the stack has __exit__ (or its function and self or NULL), the saved index, the exception handled
+/// before, the exception.
 Outcome with_except_start(Step& s) {
   PyObject* exception = s.frame.item();
   auto traceback = Owned<>::steal(PyException_GetTraceback(exception));

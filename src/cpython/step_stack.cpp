@@ -1,4 +1,4 @@
-// Stack, local variables and cells.
+// Instructions for the value stack, local variables and cells.
 #include <utility>
 
 #include "cpython/steps.h"

@@ -1,4 +1,4 @@
-// Generators and coroutines: suspending them, and what they wait for.
+// Instructions that suspend generators and coroutines, and those that delegate to others.
 #include "base/ref.h"
 #include "cpython/generator_image.h"
 #include "cpython/internal.h"
@@ -13,7 +13,7 @@ Outcome yield_value(Step& s) {
   return Outcome::Returned;
 }
 
-/// The receiver stays on the stack while it runs: it is what the generator waits for.
+/// SEND: the receiver stays on the stack while it runs, since the generator waits for it.
 Outcome send(Step& s) {
   PyObject* sent = s.frame.pop();
   PyObject* result;
@@ -26,7 +26,7 @@ Outcome send(Step& s) {
 }
 
 #if GRAMME_PYTHON_ITERATOR_PAIRS
-/// A list or tuple goes on by its index.
+/// SEND for iterator pairs: a list or tuple advances by its index.
 Outcome send_pair(Step& s) {
   const auto sent = Owned<>::steal(s.frame.pop());
   PyObject* result = nullptr;
@@ -92,7 +92,7 @@ Outcome get_anext(Step& s) { return s.push(_PyEval_GetANext(s.frame.item())); }
 #else
 namespace {
 
-/// Made a coroutine by types.coroutine().
+/// True for a generator made a coroutine by types.coroutine().
 bool is_iterable_coroutine(PyObject* object) {
   if (!PyGen_CheckExact(object)) return false;
   return code_of_generator(object)->co_flags & CO_ITERABLE_COROUTINE;
@@ -105,7 +105,7 @@ unaryfunc awaiter_of(PyObject* object) {
   return methods ? methods->am_await : nullptr;
 }
 
-/// What its type's __await__ gives; null with an error set.
+/// The result of the type's __await__; null with an error set.
 PyObject* call_await(PyObject* object) {
   auto made = Owned<>::steal(awaiter_of(object)(object));
   if (!made) return nullptr;
@@ -118,7 +118,7 @@ PyObject* call_await(PyObject* object) {
   return nullptr;
 }
 
-/// What await drives; null with an error set.
+/// The iterator that `await` runs; null with an error set.
 PyObject* awaitable_iterator(PyObject* object) {
   if (is_coroutine(object)) return Py_NewRef(object);
   if (awaiter_of(object)) return call_await(object);
@@ -126,7 +126,7 @@ PyObject* awaitable_iterator(PyObject* object) {
   return nullptr;
 }
 
-/// Nobody else may wait for the coroutine; false with an error set.
+/// Checks that nothing else waits for the coroutine; false with an error set.
 bool check_not_awaited(PyObject* coroutine) {
   auto waits_for = Owned<>::steal(PyObject_GetAttrString(coroutine, "cr_await"));
   if (!waits_for) return false;

@@ -1,3 +1,5 @@
+// Accesses these by the version's own means: a set exception is an object or a triple, levels of recursion are counted
+// in one or two fields.
 #include "cpython/thread.h"
 
 #include "cpython/internal.h"
@@ -69,7 +71,7 @@ bool enter_recursive_call(PyThreadState* thread, const char* where) {
 }
 void leave_recursive_call(PyThreadState* thread) { ++thread->recursion_remaining; }
 
-/// _Py_CheckRecursiveCall gives the level back itself if it refuses.
+/// If it refuses, _Py_CheckRecursiveCall has already given the level back.
 bool enter_frame(PyThreadState* thread) {
   if (enter_recursive_call(thread, "")) return true;
   --thread->recursion_remaining;
@@ -85,7 +87,7 @@ bool eval_breaker(PyThreadState* thread) { return _Py_atomic_load_relaxed(&threa
 
 namespace {
 
-/// As ceval_gil.c does after it has taken an asynchronous exception.
+/// Clears the request as ceval_gil.c does when it takes an asynchronous exception.
 void clear_async_request(PyInterpreterState* interpreter) {
   interpreter->ceval.pending.async_exc = 0;
   int rest = _Py_atomic_load_relaxed(&interpreter->ceval.gil_drop_request) |

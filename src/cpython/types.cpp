@@ -1,4 +1,4 @@
-// type.__new__ without the calls it makes: __set_name__ of what is in the namespace, __init_subclass__ of the bases.
+// type.__new__ without its calls of __set_name__ (of the namespace's values) and __init_subclass__ (of the bases).
 #include <cstring>
 
 #include "base/error.h"
@@ -12,7 +12,8 @@ namespace gramme::cpython {
 
 namespace {
 
-/// Does nothing in place of the bases' __init_subclass__: it stands right behind the new class in its MRO.
+/// A class with an __init_subclass__ that does nothing. It comes right after the new class in its MRO, before the
+/// bases.
 PyObject* silent_base() {
   PyObject* const made = once([] {
     Owned<> method = take(PyStaticMethod_New(reinterpret_cast<PyObject*>(&PyDict_Type)));
@@ -50,13 +51,13 @@ Owned<> silent_meta(PyTypeObject* meta) {
   return share(once([] { return new_silent_meta(&PyType_Type).release(); }));
 }
 
-/// By a hook in Python; those in C (of property) run no code of the program.
+/// True if the value has a __set_name__ in Python; those in C (of property) run no code of the program.
 bool is_told_its_name(PyObject* value) {
   static PyObject* const name = intern("__set_name__");
   return Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE && type_lookup(Py_TYPE(value), name) != nullptr;
 }
 
-/// The namespace with None in place of what would be told its name.
+/// The namespace with None in place of values with such a __set_name__.
 Owned<> quiet_namespace(PyObject* names) {
   Owned<> quiet = take(PyDict_Copy(names));
   PyObject *key, *value;
@@ -75,7 +76,7 @@ bool put_told(PyTypeObject* type, PyObject* names) {
   return true;
 }
 
-/// A class whose slots are those of every class statement.
+/// A class made by a class statement, as a model of the slots that all such classes have.
 PyTypeObject* model_class() {
   return once([] {
     return reinterpret_cast<PyTypeObject*>(
@@ -91,13 +92,13 @@ bool is_made_by_statement(PyTypeObject* type) {
          (type->tp_init == model->tp_init || type->tp_init == base->tp_init);
 }
 
-/// typing.Generic, made by an extension module since 3.12, adds nothing to an instance.
+/// True for typing.Generic, which adds no state to instances; since 3.12 an extension module makes it.
 bool is_generic(PyTypeObject* type) {
   const PyTypeObject* const generic = once([] { return imported_type("typing", "Generic"); });
   return type == generic;
 }
 
-/// CPython names its own types without a module, but for those of its library in C.
+/// True for CPython's own types, whose tp_name has no module; that of its C library's types has one.
 bool is_of_interpreter(PyTypeObject* type) { return !std::strchr(type->tp_name, '.') || type == &PyODict_Type; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How a code object is encoded: its units.
+// The code units of a code object.
 #pragma once
 #include <Python.h>
 
@@ -11,18 +11,18 @@
 
 namespace gramme::cpython {
 
-/// One code unit as it was compiled: specialised instructions are mapped back to what they stand for.
+/// One code unit as compiled, with specialised instructions mapped back.
 struct RawUnit {
   uint8_t opcode;
   uint8_t arg;
 };
-/// By opcode: what it specialises, and the units of its inline cache.
+/// For each opcode: the opcode that it specialises, and the units of its inline cache.
 struct Encoding {
   std::array<uint8_t, 256> unspecialised, caches;
 };
 extern const Encoding kEncoding;
 
-/// Code units, as they are now or as they were compiled.
+/// The code units of a code object, as they are now or as compiled.
 struct Units {
   const uint8_t* words;
   int count;
@@ -31,14 +31,15 @@ struct Units {
     return {kEncoding.unspecialised[word[0]], word[1]};
   }
 };
-/// Those that the evaluator runs. Where a tool or a debugger watches, some hold its instructions, which are UNREACHED.
+/// The units that the evaluator runs. If a tool or a debugger observes the code, some hold instrumented instructions,
+/// which decode as UNREACHED.
 inline Units units_of(PyCodeObject* code) {
   return {reinterpret_cast<const uint8_t*>(code->co_code_adaptive), static_cast<int>(Py_SIZE(code))};
 }
-/// Those that were compiled, whoever watches; `keeps` holds them.
+/// The units as compiled, even for observed code; `keeps` owns them.
 Units compiled_units(PyCodeObject* code, Owned<>* keeps);
-/// The same, for nothing where nobody has ever watched this code. The evaluator puts the instructions of tools that are
-/// gone back where a frame begins in it; frames that begin elsewhere still find them.
+/// The same, without a copy if no tool has ever observed this code. When tools are gone, the evaluator removes their
+/// instructions only when it begins a frame of this code, so frames that gramme begins can still find them.
 inline Units steppable_units(PyCodeObject* code, Owned<>* keeps) {
 #if GRAMME_PYTHON_MONITORING
   if (code->_co_monitoring) [[unlikely]]
@@ -53,7 +54,7 @@ inline RawUnit raw_unit(PyCodeObject* code, int unit) { return units_of(code)[un
 inline int unit_count(PyCodeObject* code) { return static_cast<int>(Py_SIZE(code)); }
 /// Inline cache units that follow an instruction.
 inline int cache_units(uint8_t opcode) { return kEncoding.caches[opcode]; }
-/// CPython's name of an opcode as compiled, or null if there is none of that number.
+/// CPython's name of an opcode as compiled; null if no opcode has that number.
 const char* opcode_name(uint8_t opcode);
 
 }  // namespace gramme::cpython

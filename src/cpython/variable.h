@@ -1,5 +1,5 @@
-// A variable of a module that is asked for often: what it holds is looked up again only when the module's dict may hold
-// it elsewhere.
+// A module's variable that is read often. It is looked up again only when its place in the module's dict may have
+// changed.
 //
 //   static Variable enabled;
 //   enabled.set(module_dict, name);
@@ -14,14 +14,14 @@ namespace gramme::cpython {
 
 class Variable {
  public:
-  /// References to both are kept for good.
+  /// Keeps references to both forever.
   void set(PyObject* dict, PyObject* name) {
     dict_ = share(dict).release();
     name_ = share(name).release();
     look();
   }
   bool is_set() const { return dict_; }
-  /// Borrowed; null if there is none of that name.
+  /// The variable's value, borrowed; null if there is no such variable.
   [[gnu::always_inline]] PyObject* value() {
 #if GRAMME_PYTHON_DICT_VERSIONS
     if (dict_version(dict_) != version_) [[unlikely]]
@@ -50,7 +50,7 @@ class Variable {
     address_ = dict_value_address(dict_, name_);
     return address_ ? *address_ : nullptr;
   }
-  static constexpr size_t kWords = 3;  // of dict_table_words
+  static constexpr size_t kWords = 3;  // of dict_table_words()
   std::array<const uint64_t*, kWords> addresses_{};
   std::array<uint64_t, kWords> words_{};
   PyObject** address_ = nullptr;

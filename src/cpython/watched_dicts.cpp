@@ -1,3 +1,4 @@
+// The table of watched dicts with their alarms, and the one watcher that gramme asks CPython for.
 #include "cpython/watched_dicts.h"
 
 #include <algorithm>

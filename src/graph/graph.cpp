@@ -1,3 +1,4 @@
+// Building a graph: nodes, inputs of bodies, names of bodies, and removal of unused nodes.
 #include "graph/graph.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Deep copy of a graph with its bodies, nodes, calls and sources; the caller's function supplies the Python objects.
 #include "graph/kept.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace gramme::graph {
 
 class Copier {
  public:
-  /// Without a pool the sources are the same.
+  /// Without a pool, the copy uses the same sources.
   Copier(Arena& arena, source::Pool* pool, const Kept::ObjectFor& object_for, std::vector<Owned<>>& kept)
       : arena_(arena), pool_(pool), object_for_(object_for), kept_(kept) {}
 
@@ -19,7 +20,7 @@ class Copier {
   }
 
  private:
-  /// Bodies first, empty: nodes of any graph may name them, and be named by theirs.
+  /// Makes empty bodies first: nodes of any graph may refer to bodies, and bodies to nodes.
   void pair(const Graph& from, Graph& to) {
     pairs_.emplace_back(&from, &to);
     graphs_[&from] = &to;
@@ -45,7 +46,7 @@ class Copier {
     to.result_ = argument(from.result_);
   }
 
-  /// Mostly its operands are there already: events come in the order of the program.
+  /// Copies a node and what it refers to. Events are in program order, so operands are mostly copied before.
   Node* node(const Node* from) {
     if (!from) return nullptr;
     Node*& known = nodes_[from];

@@ -1,4 +1,4 @@
-// One list of inputs for two bodies of one operator.
+// Gives two bodies of one operator the same list of inputs.
 #include <algorithm>
 
 #include "graph/names.h"
@@ -41,7 +41,7 @@ void Graph::merge_inputs(Graph& left, const char* left_suffix, Graph& right, con
   right.take_inputs(merged);
 }
 
-/// What comes from outside is, in this order, what the body takes.
+/// Makes these the body's inputs from outside, in this order.
 void Graph::take_inputs(const std::vector<std::pair<Node*, const char*>>& outers) {
   std::vector<Node*> inputs;
   for (Node* input : placeholders_)
@@ -50,7 +50,7 @@ void Graph::take_inputs(const std::vector<std::pair<Node*, const char*>>& outers
   for (auto [outer, suffix] : outers) {
     const auto known = std::ranges::find_if(before, [&](Node* input) { return input->outer == outer; });
     Node* input = known != before.end() ? *known : lift(outer);
-    if (known == before.end()) events_.pop_back();  // it is made as all of them are
+    if (known == before.end()) events_.pop_back();  // the event below stands for it too
     input->effect = true;
     events_.push_back({input, nullptr, suffix});
     inputs.push_back(input);

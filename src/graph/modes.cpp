@@ -1,4 +1,4 @@
-// Nodes that set the grad mode: those that change nothing are removed.
+// Removes nodes that set the grad mode without changing it.
 #include <algorithm>
 
 #include "base/once.h"
@@ -23,7 +23,7 @@ bool sets_grad_mode(const Node* node) {
          node->call.arg_count == 1;
 }
 
-/// A graph of nothing else is none: replay sets the mode that the segment leaves.
+/// A graph of only such nodes becomes empty: replay sets the grad mode with which the segment ends.
 void Graph::remove_redundant_grad_modes(bool grad_at_start) {
   std::erase_if(nodes_, [](const Node* node) { return sets_grad_mode(node) && !node->effect; });
   bool grad = grad_at_start;
@@ -31,7 +31,7 @@ void Graph::remove_redundant_grad_modes(bool grad_at_start) {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     int first = sets_grad(nodes_[i]), second = i + 1 < nodes_.size() ? sets_grad(nodes_[i + 1]) : -1;
     if (first == !grad && second == grad) {
-      ++i;  // both go
+      ++i;  // drops both
       continue;
     }
     if (first >= 0) grad = first;

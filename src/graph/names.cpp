@@ -1,3 +1,4 @@
+// Replays the events of a graph with torch.fx's naming rules: a namespace, and names from targets, sources and hints.
 #include "graph/names.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ void add_strings(PyObject* iterable, std::unordered_set<std::string>& names) {
   if (PyErr_Occurred()) throw PythonError();
 }
 
-/// Keywords, builtins and what torch.fx puts in the globals of the code it generates.
+/// Keywords, builtins, and the globals of code that torch.fx generates.
 const std::unordered_set<std::string>& reserved() {
   const auto* const names = once([] {
     auto* result =
@@ -52,7 +53,7 @@ std::string cleaned(std::string_view candidate) {
   return digit(result[0]) ? "_" + result : result;
 }
 
-/// Where "name_12" ends its base, or the whole length.
+/// The length of a name without a numeric suffix: 4 for "name_12".
 size_t base_length(const std::string& name) {
   size_t end = name.size();
   while (end > 0 && digit(name[end - 1])) --end;
@@ -83,7 +84,7 @@ std::string target_name(const Node& node) {
   return snake_case(text ? text : Py_TYPE(node.call.target)->tp_name);
 }
 
-/// Numbers of the symbols of sizes, strides and offsets, as a ShapeEnv gives them out: by the names of their sources.
+/// Numbers of symbols for sizes, strides and offsets, computed from their sources' names as ShapeEnv does.
 class SymbolNumbers {
  public:
   int number(const std::string& source) {
@@ -93,7 +94,7 @@ class SymbolNumbers {
   }
 
  private:
-  /// A remainder by 100.
+  /// The text's SHA-256 modulo 100.
   static int hash(const std::string& text) {
     int rest = 0;
     for (const char byte : sha256(text)) rest = (rest * 256 + static_cast<unsigned char>(byte)) % 100;
@@ -103,7 +104,7 @@ class SymbolNumbers {
   std::unordered_set<int> used_;
 };
 
-/// Names while the events are replayed.
+/// The names of a graph's nodes while its events are replayed.
 class Naming {
  public:
   explicit Naming(const Graph& graph, const Names* around) : events_(graph.events()), around_(around) {
@@ -134,7 +135,7 @@ class Naming {
     if (node.kind == Node::Placeholder && (node.outer || node.label)) {
       std::string target = node.label ? std::string(node.label) : unused(around_->outside(*node.outer));
       name = names_.space.create(target);
-      if (node.label) target = name;  // torch.fx calls arguments by their targets
+      if (node.label) target = name;  // torch.fx passes arguments by their targets
       taken_.insert(target);
       names_.target[node.id] = std::move(target);
     } else if (node.kind == Node::Placeholder) {
@@ -190,7 +191,7 @@ class Naming {
   source::Printer print_;
   SymbolNumbers symbols_;
   Names names_;
-  const Node* last_placeholder_ = nullptr;  // null once it is made: nobody asks for taken names then
+  const Node* last_placeholder_ = nullptr;  // null once it is named: taken_ is not needed after that
   std::unordered_set<std::string> taken_;
   std::unordered_map<PyObject*, std::string> candidates_;
 };

@@ -1,8 +1,8 @@
-// Names of nodes as PyTorch Dynamo's torch.fx graph has them.
+// Names nodes exactly as PyTorch Dynamo's torch.fx graph does.
 //
-// A node is named after its target (add, add_1, linear) or its source (l_x_; s77 of a size, stride or offset), and
-// again after the first variable that the program stores it in; names are never given back, so the order of events
-// matters, those of dropped nodes included.
+// A node is named after its target (add, add_1, linear) or its source (l_x_; s77 for a size, stride or offset), and
+// again after the first variable that the program stores it in. Names are never freed, so the order of all events
+// matters, including those of dropped nodes.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,12 +14,12 @@
 
 namespace gramme::graph {
 
-/// torch.fx's rules for unique names: no keyword, no builtin, numbered from the last number of the base.
+/// torch.fx's rules for unique names: no keyword or builtin, and numbers continue from the last one of the base name.
 class Namespace {
  public:
   std::string create(std::string_view candidate);
   bool used(const std::string& name) const { return used_.count(name) != 0; }
-  /// Base name -> highest number given out.
+  /// Base name -> highest number used.
   const std::unordered_map<std::string, int64_t>& counts() const { return counts_; }
 
  private:
@@ -28,24 +28,24 @@ class Namespace {
 };
 
 struct Names {
-  std::vector<std::string> node;    // by Node::id
-  std::vector<std::string> first;   // by Node::id: the name before a variable gave it another, else empty
-  std::vector<std::string> target;  // by Node::id, of placeholders: "L_x_"
-  std::unordered_map<uint32_t, std::string> unmerged;  // by Node::id: of an input that was made again, the name before
-  Namespace space;                                     // afterwards, to go on naming
+  std::vector<std::string> node;                       // by Node::id
+  std::vector<std::string> first;                      // by Node::id: the name before a variable renamed it, else empty
+  std::vector<std::string> target;                     // by Node::id, of placeholders: "L_x_"
+  std::unordered_map<uint32_t, std::string> unmerged;  // by Node::id: an input's name before merge_inputs()
+  Namespace space;                                     // for names after these
 
-  /// By which the bodies in the graph know a node: they were there before it was made again.
+  /// The name by which bodies in the graph know a node: from before merge_inputs() made it again.
   const std::string& outside(const Node& node) const {
     const auto before = unmerged.find(node.id);
     return before == unmerged.end() ? this->node[node.id] : before->second;
   }
 };
 
-/// `around`: of the graph around, for a body.
+/// For a body, `around` has the names of the graph around it.
 Names assign_names(const Graph& graph, const Names* around = nullptr);
-/// The names in a graph that is not finished, whatever is around it.
+/// The names in an unfinished graph or body.
 Names names_so_far(const Graph& graph);
-/// Names in the graph around a body that is installed in `graph`, which is that or stands around it.
+/// Names of the graph directly around the body; `names` are those of `graph`, which is that graph or one around it.
 Names names_around(const Graph& body, const Graph& graph, const Names& names);
 
 }  // namespace gramme::graph

@@ -1,4 +1,4 @@
-// Where in the program a node stands, for people.
+// A node's place in the program, for messages.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// The graph as text, and what must hold of it.
+// Prints a graph as text, and verifies its invariants.
 #include <algorithm>
 
 #include "base/error.h"
@@ -96,7 +96,7 @@ class Printer {
  private:
   const std::string& name(const Node& node) const { return names_.node[node.id]; }
 
-  /// An input of a body stands for the node of the graph around that has its name.
+  /// The source of an input of the outermost graph. A body's input shows none: it has the name of its outer node.
   static std::string source(const Node& node) {
     return graph_input(node) ? " = " + node.source->print() : std::string();
   }
@@ -232,7 +232,7 @@ class Verifier {
     for (uint32_t i = 0; i < argument.count; ++i) check(argument.items[i]);
   }
 
-  /// torch.fx warns of raw SymInts, and a tensor would be baked into the graph.
+  /// Refuses raw SymInts, of which torch.fx warns, and tensors, which would be baked into the graph.
   void check_constant(PyObject* object) {
     if (!object) GRAMME_BUG("a constant argument without an object");
     std::string type = Py_TYPE(object)->tp_name;

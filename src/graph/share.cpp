@@ -1,4 +1,4 @@
-// Bodies that do the same: one graph, one name.
+// Merges bodies that do the same into one graph with one name.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -10,7 +10,7 @@ namespace {
 
 using meta::Argument;
 
-/// Equal wherever a graph has them. Only what is known to compare as it looks.
+/// True if two constants are interchangeable in a graph; only for types whose equality is well known.
 bool same_constant(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (!a || !b || Py_TYPE(a) != Py_TYPE(b)) return false;
@@ -22,7 +22,7 @@ bool same_constant(PyObject* a, PyObject* b) {
   return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
-/// True if the second argument is the name of the body that is the first.
+/// True if the call's arguments start with a body and its name.
 bool told_name(const meta::Call& call) {
   if (call.arg_count < 2 || call.args[0].kind != Argument::Body) return false;
   const Graph* body = call.args[0].node->body;

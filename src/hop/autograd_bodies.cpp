@@ -1,6 +1,6 @@
 // autograd.Function.apply for backends that compile: the operator autograd_function_apply, with forward and backward as
-// bodies. Backward is traced where apply is called and runs later, so it may read nothing from outside but the context
-// and what lasts (trace/confined.h).
+// bodies. Backward is traced at the call of apply but runs later, so it may read only the context and objects that
+// cannot change (trace/confined.h).
 #include <algorithm>
 
 #include "base/imported.h"
@@ -21,7 +21,7 @@ using meta::Argument;
 
 namespace {
 
-/// True if the code asks whether something is None, perhaps in a jump.
+/// True if the code compares something with None, perhaps in a jump.
 bool looks_for_none(PyCodeObject* code) {
   using opcode::Op;
   static constexpr Op kAsking[] = {Op::IS_OP, Op::POP_JUMP_IF_NONE, Op::POP_JUMP_IF_NOT_NONE};
@@ -31,13 +31,13 @@ bool looks_for_none(PyCodeObject* code) {
   });
 }
 
-/// The node that an input stands for, further out than all bodies.
+/// The outermost node that an input stands for.
 const graph::Node* outermost(const graph::Node* node) {
   while (node && node->outer) node = node->outer;
   return node;
 }
 
-/// The tensors that backward gets by the context, as forward left it, or as an argument of it.
+/// The tensors that backward gets through the context: saved ones, and those in attributes that forward set.
 class Reachable {
  public:
   Reachable(Trace& trace, const Applied& applied) : trace_(trace) {
@@ -46,7 +46,7 @@ class Reachable {
       if (attribute.value) add(attribute.value);
   }
   const std::vector<Tensor*>& tensors() const { return tensors_; }
-  /// True if the input of backward stands for one of them.
+  /// True if this input of backward stands for one of them.
   bool has(const graph::Node* input) const {
     return std::any_of(tensors_.begin(), tensors_.end(),
                        [&](const Tensor* tensor) { return outermost(tensor->node) == outermost(input); });
@@ -56,7 +56,7 @@ class Reachable {
   void add(Value* value) {
     trace::Capture::Deeper deeper(trace_);
     value = trace_.see(value);
-    if (value->kind != Kind::Tensor && value->existing()) return;  // whoever reads it is refused
+    if (value->kind != Kind::Tensor && value->existing()) return;  // a read of it is refused
     if (auto* tensor = as<Tensor>(value)) tensors_.push_back(tensor);
     if (auto* tuple = as<Tuple>(value))
       for (Value* item : tuple->items) add(item);
@@ -72,7 +72,7 @@ class Reachable {
   std::vector<Tensor*> tensors_;
 };
 
-/// The code of a function, below what wraps it (functools.wraps); null if it has none.
+/// The code of a function without its wrappers (functools.wraps); null if it has none.
 PyCodeObject* code_below(PyObject* function) {
   Owned<> below = share(function);
   while (PyObject_HasAttrString(below.get(), "__wrapped__"))
@@ -94,7 +94,7 @@ class Backward {
       cannot(Reason::BodyUnsupported, "a backward that is called with None for some gradients");
   }
 
-  /// Traces it, into a body of forward's. What it gives for each input of forward is what the body returns.
+  /// Traces backward into a body, which returns the gradient of each input of forward.
   graph::Graph* run(const Reachable& reachable, const graph::Graph& forward) {
     auto& read_later = trace_.scope().state<trace::ReadLater>();
     show_saved();
@@ -117,7 +117,7 @@ class Backward {
   }
 
  private:
-  /// Other ways to define a gradient, and to be given one.
+  /// Refuses other ways to define or to receive a gradient.
   void refuse_variants() {
     PyTypeObject* const base = of_torch::type(of_torch::AutogradFunction);
     for (const char* name : {"vjp", "boxed_grads_call", "clear_saved_tensors_on_access"})
@@ -130,7 +130,7 @@ class Backward {
       cannot(Reason::BodyUnsupported, "_materialize_non_diff_grads of an autograd.Function");
   }
 
-  /// The gradient of an output, as the parameter of backward is called.
+  /// The input for an output's gradient, named like backward's parameter.
   Value* gradient(Body& body, size_t output) {
     auto* tensor = as<Tensor>(applied_.outputs[output]);
     if (!tensor) return trace_.none();
@@ -148,7 +148,7 @@ class Backward {
     applied_.context->slots.push_back({intern("saved_tensors"), saved ? saved : trace_.tuple({})});
   }
 
-  /// One gradient for each argument of apply, None or as that is.
+  /// One gradient for each argument of apply: None, or a tensor like the argument.
   std::vector<Value*> checked(Value* result) {
     auto* several = as<Tuple>(result);
     std::vector<Value*> gradients = several ? several->items : std::vector<Value*>{result};
@@ -169,7 +169,7 @@ class Backward {
     return gradients;
   }
 
-  /// The sum over the arguments that are the tensor behind the input of forward.
+  /// The sum of the gradients of all arguments that are the tensor behind this input of forward.
   Argument gradient_of(const graph::Node* input, const std::vector<Value*>& gradients) {
     PyObject* const add = once([] { return imported("operator", "add").release(); });
     Value* sum = nullptr;
@@ -193,13 +193,13 @@ Argument positions(Trace& trace, const std::vector<size_t>& numbers) {
   return trace.scope().sequence_of(Argument::List, items);
 }
 
-/// Each tensor argument is an input of forward, so that there is a place for its gradient.
+/// Makes each tensor argument an input of forward, so that there is a place for its gradient.
 void lift_arguments(Trace& trace, const Applied& applied) {
   for (Value* arg : applied.args)
     if (auto* tensor = as<Tensor>(arg)) trace.scope().node(tensor)->effect = true;
 }
 
-/// PyTorch's front end names results after variables of a helper that it traces around forward.
+/// Names results as PyTorch's front end does: after variables of a helper that it traces around forward.
 void hint(Trace& trace, const Applied& applied) {
   static PyObject* const k_one = intern("outs");
   static PyObject* const k_each = intern("out");
@@ -248,7 +248,7 @@ Value* apply_by_bodies(Trace& trace, Applied& applied) {
     if (tensor->existing() || (tensor->record->is_leaf && tensor->record->requires_grad))
       cannot(Reason::BodyUnsupported, "mark_dirty() of an input of the graph, or of a leaf");
   hint(trace, applied);
-  std::vector<Tensor*> outputs;  // inside of the body
+  std::vector<Tensor*> outputs;  // inside the body
   std::vector<size_t> without, dirty_at;
   for (Value*& output : applied.outputs) {
     auto* tensor = as<Tensor>(output);
@@ -288,9 +288,9 @@ Value* apply_by_bodies(Trace& trace, Applied& applied) {
                                                             {"saved_for_backward_idx", positions(trace, saved_at)}};
   if (!dirty.empty()) keywords.push_back({"dirty_idx", positions(trace, dirty_at)});
   graph::Node* node = trace.scope().emit_operator(op, arguments, keywords);
-  forward->caller = backward->caller = nullptr;  // its results are the outputs alone
+  forward->caller = backward->caller = nullptr;  // its results are only the outputs
   std::erase_if(
-      trace.scope().state<trace::TakenByBodies>().tensors,  // what is saved must not be written anyhow
+      trace.scope().state<trace::TakenByBodies>().tensors,  // saved tensors must not be written in any case
       [&](const trace::TakenByBodies::Taken& taken) { return taken.body == forward || taken.body == backward; });
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool differentiable = std::find(without.begin(), without.end(), i) == without.end();

@@ -1,5 +1,5 @@
-// torch.autograd.Function.apply: forward is traced where it is called, with grad mode off and a context that the
-// capture made. What autograd is told of it is autograd_link.cpp or autograd_bodies.cpp.
+// torch.autograd.Function.apply: traces forward at the call, with grad mode off and a context that the capture makes.
+// How autograd learns of it is in autograd_link.cpp and autograd_bodies.cpp.
 #include "hop/autograd_function.h"
 
 #include <algorithm>
@@ -94,14 +94,15 @@ Object* make_context(Trace& trace, Applied& applied) {
   return context;
 }
 
-/// True if `setup_context` is not that of torch's base class.
+/// True if the class overrides `setup_context`.
 bool has_own_setup(Trace& trace, PyTypeObject* function) {
   static PyObject* const name = intern("setup_context");
   PyTypeObject* const base = of_torch::type(of_torch::SingleLevelFunction);
   return trace.type_lookup(function, name) != cpython::type_lookup(base, name);
 }
 
-/// forward gets what it has defaults for, if the class has a setup_context; only where no signature must be asked for.
+/// Adds forward's default values, as apply does if the class has a setup_context; only if that needs no
+/// inspect.signature().
 void add_defaults(Trace& trace, Value* forward, std::vector<Value*>& args) {
   auto* function = trace.see_as<Function>(forward);
   if (!function) cannot(Reason::BodyUnsupported, "a forward that is not a Python function");
@@ -181,8 +182,8 @@ Value* Applied::result(Trace& trace) const { return single ? outputs[0] : trace.
 
 namespace {
 
-/// True if the operation may depend on grad mode: on what needs a gradient, or by code in Python. What sets it does: to
-/// what it was before, perhaps.
+/// True if the operation may depend on the grad mode: it takes tensors that need gradients, runs Python code, or sets
+/// the mode, perhaps back to an earlier one.
 bool depends_on_grad_mode(const graph::Node* node) {
   if (graph::sets_grad_mode(node)) return true;
   if (node->kind == graph::Node::Body) return true;
@@ -197,15 +198,15 @@ bool depends_on_grad_mode(const graph::Node* node) {
   return depends;
 }
 
-/// Without a gradient: what forward gives, but that arguments are not returned themselves. Of the two calls that
-/// PyTorch makes for that, the one of view_as() asks the tensor's class.
+/// apply without gradients: returns forward's results, except that an argument is returned as a view of itself. PyTorch
+/// makes two calls for that; the one of view_as() asks the tensor's class.
 Value* apply_without_gradient(Trace& trace, Applied& applied) {
   static PyObject* const k_view_as = intern("view_as");
   static PyObject* const k_detach = intern("detach");
   NoGrad no_grad(trace);
   applied.run_forward(trace);
   applied.check(trace);
-  if (!applied.tensors(trace, "dirty_tensors").empty())  // apply counts a write
+  if (!applied.tensors(trace, "dirty_tensors").empty())  // apply would count a write
     cannot(Reason::BodyUnsupported, "mark_dirty() where nothing is differentiated");
   applied.tensors(trace, "non_differentiable");
   applied.tensors(trace, "to_save");
@@ -243,7 +244,7 @@ Value* apply(Trace& trace, Function*, const Args& args) {
   return trace.contract.differentiates ? apply_by_bodies(trace, applied) : apply_by_link(trace, applied);
 }
 
-/// The same in C, as later versions have it.
+/// The model for later versions of torch, where apply is a method in C.
 Value* apply_in_c(Trace& trace, const Args& args) { return apply(trace, nullptr, args); }
 
 }  // namespace

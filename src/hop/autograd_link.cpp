@@ -1,5 +1,6 @@
-// autograd.Function.apply for backends that run graphs as they are: forward's operations stand in the graph, then one
-// call of PyTorch's own apply (gramme/_autograd_function.py), which makes the node and calls the user's backward later.
+// autograd.Function.apply for backends that run graphs as they are. The graph has forward's operations, then one call
+// of PyTorch's own apply (gramme/_autograd_function.py), which makes the autograd node and later calls the user's
+// backward.
 #include <algorithm>
 
 #include "aten/classes.h"
@@ -16,10 +17,10 @@ using meta::Argument;
 
 namespace {
 
-/// Fields of contexts that hold tensors. PyTorch asks which of them are results.
+/// Fields of contexts that hold tensors; PyTorch checks which of those are results.
 constexpr const char* kResultsIn[] = {"to_save", "saved_for_forward", "non_differentiable"};
 
-/// True if it is of a class that the graph does not see.
+/// True if the tensor is of a subclass, which the graph replaces by a plain tensor.
 bool has_class(const Tensor* tensor) {
   PyTypeObject* const type = tensor->record->type;
   return tensor->plain || (tensor->existing() && !aten::is_exact_tensor_type(type) && !meta::is_wrapper(type));
@@ -31,8 +32,8 @@ bool is_size(Trace& trace, Value* value) {
   return tuple && tuple->type == size;
 }
 
-/// True if the value, made anew from an argument of a node, is the same to the program: a tensor of a class is a plain
-/// one there.
+/// True if the program cannot tell the value from one made from a node's argument, where an instance of a tensor
+/// subclass is a plain tensor.
 bool may_be_argument(Trace& trace, Value* value) {
   value = trace.see(value);
   if (auto* tuple = as<Tuple>(value))
@@ -47,8 +48,8 @@ bool may_be_argument(Trace& trace, Value* value) {
   return value->kind == Kind::Number;
 }
 
-/// Of the tensors in the context's own fields, the node knows a result of a class from what it was made of, which must
-/// not be there too. Another tensor of a class would reach backward without it.
+/// Refuses subclasses in the context's own fields that would reach backward as plain tensors. Only for results the node
+/// restores the class, and only if the plain tensor below is not in a field too.
 void check_classes(Trace& trace, const Applied& applied) {
   for (const char* name : kResultsIn) {
     for (Tensor* tensor : applied.tensors(trace, name)) {
@@ -64,7 +65,7 @@ void check_classes(Trace& trace, const Applied& applied) {
   }
 }
 
-/// Attributes of the context: by the node, or after the graph by replay.
+/// Attributes of the context, set by the node, or by replay after the graph.
 struct Described {
   std::vector<Attribute> by_node, late;
 };
@@ -86,7 +87,7 @@ Described describe(Trace& trace, const Applied& applied) {
   return described;
 }
 
-/// The classes of the results, None for plain ones.
+/// The subclasses of the results; None for plain tensors.
 Owned<> classes_of(const Applied& applied) {
   Owned<> classes = take(PyTuple_New(static_cast<Py_ssize_t>(applied.outputs.size())));
   for (size_t i = 0; i < applied.outputs.size(); ++i) {
@@ -97,7 +98,7 @@ Owned<> classes_of(const Applied& applied) {
   return classes;
 }
 
-/// The node's function, and what replay calls for what is late.
+/// The node's function, and the function with which replay sets late attributes.
 std::pair<PyObject*, PyObject*> make_link(Trace& trace, const Applied& applied, const std::vector<Attribute>& given) {
   PyObject* const make = once([] { return imported("gramme._autograd_function", "make_link").release(); });
   Owned<> names = take(PyTuple_New(static_cast<Py_ssize_t>(given.size())));
@@ -123,7 +124,7 @@ Argument tensors_or_none(Trace& trace, const std::vector<Value*>& values) {
   return trace.scope().sequence_of(Argument::Tuple, items);
 }
 
-/// A result of a class: the node gives it with the class on, and, at another place, what operations take in its stead.
+/// A result of a subclass: the node returns the instance, and at another index the plain tensor for later operations.
 void link_classed(Trace& trace, Tensor* tensor, graph::Node* node, graph::Node* plain_node) {
   PyTypeObject* const type = once([] { return imported_type("torch", "Tensor"); });
   auto* plain = trace.make<Tensor>();
@@ -138,7 +139,7 @@ void link_classed(Trace& trace, Tensor* tensor, graph::Node* node, graph::Node* 
   tensor->classed = node;
 }
 
-/// What autograd makes of an output: the tensor itself, or of an argument another one that is a view of it.
+/// The tensor that apply returns for an output: the output itself, or for an argument a view of it.
 Tensor* link_output(Trace& trace, const Applied& applied, Tensor* tensor, graph::Node* node, bool dirty) {
   const bool differentiable = applied.is_differentiable(trace, tensor);
   const meta::Record* record = tensor->record;
@@ -166,7 +167,7 @@ Tensor* link_output(Trace& trace, const Applied& applied, Tensor* tensor, graph:
   return view;
 }
 
-/// What PyTorch's apply would raise, or may.
+/// Ends the segment where PyTorch's apply would or may raise.
 void expect_raise(Trace& trace, const Applied& applied, const std::vector<Tensor*>& dirty) {
   for (const Tensor* tensor : applied.tensors(trace, "to_save")) {
     const bool passed_on = applied.has_setup && applied.is_argument(tensor) && applied.is_output(tensor);

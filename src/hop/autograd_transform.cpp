@@ -1,6 +1,7 @@
-// torch.autograd.Function.apply inside transforms of torch.func: a node calls the class itself, so that PyTorch takes
-// its rules. Where the metadata is inferred they run, too, on fakes; so they are traced first, to know that nobody can
-// tell. Only where one graph is asked for: else the call of the transform is made for real.
+// torch.autograd.Function.apply inside transforms of torch.func: a node calls the class itself, so that PyTorch applies
+// its rules. Inferring metadata runs the rules on fakes too, so they are traced first, to be sure that they have no
+// effects. Only where one graph is required (fullgraph=True, gramme.export); otherwise the call of the transform runs
+// uncaptured.
 #include "base/imported.h"
 #include "base/once.h"
 #include "cpython/objects.h"
@@ -13,7 +14,7 @@ using namespace value;
 
 namespace {
 
-/// Rules besides backward, which are not traced.
+/// Refuses rules besides backward: they are not traced.
 void refuse_rules(Trace& trace, PyTypeObject* function) {
   static PyObject* const k_generate = intern("generate_vmap_rule");
   for (const meta::Level& level : trace.scope().levels()) {

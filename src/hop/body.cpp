@@ -1,3 +1,5 @@
+// Bodies under construction: entering and leaving a graph inside the graph, and real objects for functions that an
+// operator takes as arguments.
 #include "hop/body.h"
 
 #include <algorithm>
@@ -170,7 +172,7 @@ PyObject* constant_of(Trace& trace, Value* value, const char* what) {
 
 namespace {
 
-/// Something that a partial is made with.
+/// A real object for an argument of a partial.
 Owned<> real_part(Trace& trace, Value* value, const char* what) {
   value = trace.see(value);
   if (Owned<> constant = trace.concrete(value)) return constant;

@@ -1,11 +1,12 @@
-// Traces a function that an operator runs into a graph of its own.
+// Traces a function that a higher-order operator takes into a graph of its own, a body.
 //
 //   Body body(trace, row);
 //   Value* result = body.call(function, args);      // traced; what it takes from outside becomes an input
 //   std::vector<Tensor*> made = body.tensors(result);
 //   graph::Graph* graph = body.returns(made);       // operations go into the graph around again
 //
-// Nothing is put back where it cannot be captured: the capture ends before the operator's call, which is made for real.
+// If the function cannot be captured, nothing is rolled back: the capture ends before the operator's call, which runs
+// uncaptured.
 #pragma once
 #include <optional>
 
@@ -22,29 +23,30 @@ class Body {
   ~Body();
   Body(const Body&) = delete;
 
-  /// An input that the operator gives, whatever is outside: a tensor as the record says.
+  /// An input that the operator passes: a tensor with this record.
   value::Tensor* input(const meta::Record* record, const char* label);
-  /// Likewise, any whole number.
+  /// An input that the operator passes: an int of any value.
   Value* whole_input(const char* label) { return trace_.scope().whole_input(label); }
-  /// The operator runs it some time after the graph: of a body that may have no effects (trace/confined.h).
+  /// States that the operator runs the body after the graph; the body must be confined (trace/confined.h).
   void runs_later();
-  /// The tensors among the values are inputs, in this order, used or not; they are called as the function calls them.
+  /// Makes the tensors among the arguments inputs, in this order, used or not, and names them after the function's
+  /// parameters.
   void operands(Value* function, const Args& args);
-  /// What the function returns. An exception that leaves it ends the segment.
+  /// Calls the function. An exception that it raises ends the segment.
   Value* call(Value* function, const Args& args);
-  /// The tensors in a value that the body made, in order, each once: those in tuples, lists and dicts.
+  /// The tensors in a value (also in tuples, lists and dicts) that the body made, in order, without duplicates.
   std::vector<value::Tensor*> tensors(Value* result) const;
-  /// Nor may the function write to a tensor from outside.
+  /// Forbids writes to tensors from outside as well.
   void forbid_writes() { confined_->forbid_writes(); }
-  /// True if the tensor was made in the body, with all that has its memory.
+  /// True if the tensor and its bases were made in the body.
   bool is_own(const value::Tensor* tensor) const;
-  /// Operations go into the graph around again; what the body returns is for graph()->returns() to say.
+  /// Ends the body; the caller sets its results with graph()->returns().
   void leave();
-  /// What those of the tensors are called that no variable of the program has named.
+  /// A name for those of the tensors that no variable of the program names.
   void name(const std::vector<value::Tensor*>& tensors, const char* name);
-  /// Ends the segment if one of the tensors shares memory with another, or with one that the body did not make.
+  /// Ends the segment if a tensor shares memory with another one of them, or with one that the body did not make.
   void refuse_aliases(const std::vector<value::Tensor*>& tensors) const;
-  /// Ends the body, which returns a tuple of the tensors, or any tree.
+  /// Ends the body; it returns a tuple of the tensors, or this tree.
   graph::Graph* returns(const std::vector<value::Tensor*>& tensors);
   graph::Graph* returns(const meta::Argument& result);
   graph::Graph* graph() const { return graph_; }
@@ -55,21 +57,21 @@ class Body {
   Trace& trace_;
   graph::Graph* graph_;
   std::optional<trace::Confined> confined_;
-  const bool floatless_;  // floats that vary are constants to it
+  const bool floatless_;  // a varying float from outside becomes a constant
   bool open_ = true;
 };
 
 using meta::constant;
 
-/// Arguments from `from` on, with all keywords.
+/// The arguments from `from` on, with all keywords.
 Args rest(const Args& args, size_t from);
-/// What the body takes from outside, as the operator's arguments.
+/// The values that the body takes from outside, as arguments of the operator.
 std::vector<meta::Argument> lifted(const graph::Graph& body);
-/// The tensors are what the operator's call gives from now on.
+/// Makes the tensors the results of the operator's call.
 void take_results(Trace& trace, graph::Node* call, const std::vector<value::Tensor*>& tensors);
-/// A bool, a str or another constant; ends the segment if it is none. Null if there is no such value.
+/// The constant of a value; ends the segment if the value is none. Null for a null value.
 PyObject* constant_of(Trace& trace, Value* value, const char* what);
-/// A real function, or a partial of one over constants and functions, that does what the value does: now guarded.
+/// The real function of a value, or a partial of one with constants and functions; adds guards for its identity.
 PyObject* real_function(Trace& trace, Value* value, const char* what);
 
 }  // namespace gramme::hop

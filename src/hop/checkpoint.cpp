@@ -1,8 +1,7 @@
-// torch.utils.checkpoint.checkpoint: the function runs again in backward, to compute what it did not keep.
+// torch.utils.checkpoint.checkpoint: the function runs again in backward to recompute what it did not save.
 //
-// What it does to objects from outside it does again then, in eager: it must not do any. Its writes to tensors are done
-// again by those backends only that run the operator as eager does; a graph that is differentiated as a whole has them
-// once.
+// In eager, the second run repeats effects on objects from outside, so the function must have none. Writes to tensors
+// are repeated only by backends that run the operator as eager does; a graph differentiated as a whole makes them once.
 #include <algorithm>
 #include <string_view>
 
@@ -23,13 +22,13 @@ namespace {
 
 const char* const kName = of_torch::text(of_torch::CheckpointModule);
 
-/// What contexts stand for while a function that makes them is only looked at.
+/// A stand-in for contexts while the function that makes them is examined.
 struct Contexts {
   bool asked = false;
   Value* made = nullptr;
 };
 
-/// Bodies under way that eager runs with grad mode off first, and on in backward.
+/// Open bodies that eager runs twice: first with grad mode off, then in backward with it on.
 struct Reentrant {
   int depth = 0;
 };
@@ -49,12 +48,12 @@ class InReentrant {
 
 struct Call {
   Value* function = nullptr;
-  std::vector<Value*> values;    // positional, then one for each name
+  std::vector<Value*> values;    // positional, then one for each keyword
   std::vector<PyObject*> names;  // of the function's keywords
   size_t positional = 0;
   std::vector<std::pair<const char*, Argument>> options;  // for the operator
   bool reentrant = true;
-  Value* context = nullptr;  // makes the contexts of forward and recomputation; null if there are none
+  Value* context = nullptr;  // a function that makes the two contexts; null if there is none
   Args args() const { return {values.data(), positional, names.data(), names.size()}; }
 };
 
@@ -70,7 +69,7 @@ bool is_without_contexts(Trace& trace, Value* value) {
   return seen->object == none;
 }
 
-/// What torch.utils.checkpoint would refuse is left to it.
+/// Reads the call's arguments; ends the segment for those that torch.utils.checkpoint refuses.
 Call bind(Trace& trace, const Args& args) {
   Call call;
   if (!args.positional) cannot(Reason::ArgumentKind, kName);
@@ -108,7 +107,7 @@ Call bind(Trace& trace, const Args& args) {
   return call;
 }
 
-/// Refuses unless the module's own settings say nothing. The program may set them anywhere.
+/// Refuses if the module's own settings, which the program may set at any time, are not the defaults.
 void need_plain_settings(Trace& trace) {
   PyObject* const module = once([] { return import_module(kName); });
   static PyObject* const names[] = {of_torch::attribute(of_torch::EnableCheckpointEarlyStop),
@@ -118,7 +117,7 @@ void need_plain_settings(Trace& trace) {
       cannot(Reason::BodyUnsupported, "torch.utils.checkpoint with settings of its module");
 }
 
-/// A function that makes selective contexts and does nothing else: it is called where the graph runs.
+/// The function if it only makes selective contexts: it is called when the graph runs.
 PyObject* contexts_function(Trace& trace, Value* function) {
   Contexts& contexts = trace.state<Contexts>();
   contexts = {true, nullptr};
@@ -146,8 +145,8 @@ std::vector<Tensor*> explicit_tensors(Trace& trace, const Call& call) {
   return tensors;
 }
 
-/// With use_reentrant the operator is one function to autograd: it differs from what its body does unless something is
-/// differentiable, all results are, and are its own.
+/// With use_reentrant the operator is one autograd function. It is equivalent to its body only if some input is
+/// differentiable, and all results are differentiable and made by the body.
 void check_reentrant(Trace& trace, const Call& call, bool recomputes) {
   std::vector<Tensor*> tensors = explicit_tensors(trace, call);
   const bool differentiable = std::any_of(tensors.begin(), tensors.end(),
@@ -171,7 +170,7 @@ void check_reentrant_results(Trace& trace, Value* result, const std::vector<Tens
   }
 }
 
-/// Hooks of saved tensors stand around it, with which transforms that differentiate raise.
+/// Checkpointing uses hooks on saved tensors, with which differentiating transforms raise.
 void refuse_transforms(const graph::Graph& body) {
   PyObject* const disable = of_torch::object(of_torch::SavedTensorsHooksDisable);
   for (const graph::Node* node : body.nodes()) {
@@ -181,7 +180,7 @@ void refuse_transforms(const graph::Graph& body) {
   }
 }
 
-/// Which of what the body takes the program gave it: only these are arguments to torch.utils.checkpoint.
+/// Which inputs of the body the program passed: only these are arguments of torch.utils.checkpoint.
 PyObject* given(Trace& trace, const graph::Graph& body, const Call& call) {
   Owned<> places = take(PyList_New(0));
   const std::vector<Tensor*> tensors = explicit_tensors(trace, call);
@@ -210,7 +209,7 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
     result = body.call(call.function, call.args());
   }
   const std::vector<Tensor*> made = body.tensors(result);
-  // Where nothing is run again it is a plain call; AOTAutograd takes the other one for a mistake.
+  // Without a recomputation this is a plain call; AOTAutograd rejects the other form.
   const bool differentiable =
       std::ranges::any_of(made, [&](Tensor* tensor) { return trace.scope().requires_grad(tensor); });
   const bool plain = trace.contract.differentiates && !differentiable && trace.scope().random();

@@ -1,4 +1,4 @@
-// torch.cond: one of two functions runs, which a tensor says, or a size.
+// torch.cond: a tensor or a condition on sizes decides which of two functions runs.
 #include "hop/body.h"
 #include "hop/outputs.h"
 
@@ -9,7 +9,7 @@ using meta::Argument;
 
 namespace {
 
-/// Called for real, it takes tensors only, and PyTorch's front end numbers, too.
+/// Called eagerly it takes only tensors as operands; PyTorch's front end also accepts numbers.
 void check_operands(Trace& trace, const Row& row, Value* operands) {
   for (Value* leaf : Tree(trace, operands).leaves) {
     auto* known = as<Constant>(leaf);
@@ -18,7 +18,7 @@ void check_operands(Trace& trace, const Row& row, Value* operands) {
   }
 }
 
-/// A condition on sizes that are to vary, where both functions are exported.
+/// The condition if it is undecided at capture and an export keeps both functions; else null.
 const Number* stays_open(Trace& trace, Value* pred) {
   auto* number = trace.contract.runs ? nullptr : as<Number>(pred);
   if (!number || number->type != &PyBool_Type) return nullptr;
@@ -26,7 +26,7 @@ const Number* stays_open(Trace& trace, Value* pred) {
   return open ? number : nullptr;
 }
 
-/// Without a tensor it is an if.
+/// The decision for a condition without a tensor, which is like an if.
 bool chooses(Trace& trace, const Row& row, Value* pred) {
   auto* known = trace.see_as<Constant>(pred);
   const bool number = known && (PyLong_Check(known->object) || PyFloat_Check(known->object));
@@ -39,7 +39,7 @@ struct Branch {
   Outputs outputs;
 };
 
-/// A branch that may neither change nor give out what is not its own.
+/// Traces a function that may neither change objects from outside nor return them.
 Branch trace_branch(Trace& trace, const char* prefix, const Row& row, Value* function,
                     const std::vector<Value*>& operands) {
   Body body(trace, row, prefix);
@@ -49,15 +49,15 @@ Branch trace_branch(Trace& trace, const char* prefix, const Row& row, Value* fun
   return {body.graph(), std::move(outputs)};
 }
 
-/// A gradient inside a transform depends on all that was computed there, bodies included.
+/// Refuses transforms that differentiate: their gradients depend on everything computed inside, bodies included.
 void refuse_transforms(Trace& trace, const Tensor* decides) {
   for (const meta::Level& level : trace.scope().levels())
     if (level.kind != meta::Level::Vmap || !decides)
       cannot(Reason::BodyUnsupported, "torch.cond inside a transform for gradients");
 }
 
-/// Inside torch.vmap. Where the tensor is another one for each item of the batch, both functions run and torch.where
-/// chooses. PyTorch's rule for that gives one tensor only, and needs an input.
+/// Inside torch.vmap: if the condition differs between items of the batch, both functions run and torch.where chooses.
+/// PyTorch's rule for that returns a single tensor and needs an input.
 void choose_in_batch(Trace& trace, const Row& row, const Tensor* decides, const std::vector<Argument>& inputs,
                      Merged& merged) {
   const bool one = !inputs.empty() && merged.left.size() == 1 && merged.tensors.size() == 1;
@@ -65,7 +65,7 @@ void choose_in_batch(Trace& trace, const Row& row, const Tensor* decides, const 
   if (!meta::is_batched(*decides->record)) return;
   Argument condition;
   condition.kind = Argument::Tensor;
-  condition.node = decides->node;  // tensors are told apart by nodes
+  condition.node = decides->node;  // tensors are compared by node
   condition.record = decides->record;
   Tensor* result = merged.tensors[0];
   result->record = would_give(trace, row, result->record, "where", {condition, merged.right[0]});

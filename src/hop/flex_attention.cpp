@@ -1,5 +1,5 @@
-// torch.nn.attention.flex_attention: two functions of the program say how scores change and which are looked at. An
-// operator runs them for all places at once, on tensors without dimensions.
+// torch.nn.attention.flex_attention: one function of the program changes scores, another masks them. An operator runs
+// both for all positions at once, so they are traced on 0-dim tensors.
 #include <algorithm>
 #include <array>
 
@@ -33,7 +33,7 @@ PyObject* no_items() {
   return once([] { return PyTuple_New(0); });
 }
 
-/// A function of the program, traced on a place, and on its score if there is one.
+/// Traces a function of the program on a position, and on its score if it takes one.
 graph::Graph* traced(Trace& trace, const Row& row, const char* prefix, Value* function,
                      const std::vector<const Record*>& operands) {
   Body body(trace, row, prefix);
@@ -48,7 +48,7 @@ graph::Graph* traced(Trace& trace, const Row& row, const char* prefix, Value* fu
   return body.returns(trace.scope().argument(result));
 }
 
-/// The records of the result, of the sums of the scores' exponentials, and of their maxima.
+/// The records of the result, of the logsumexp of the scores, and of their maxima.
 std::array<const Record*, 3> results_of(Trace& trace, const Row& row, const std::array<Tensor*, 3>& tensors) {
   PyObject* const infer = of_torch::object(of_torch::FlexAttentionFakeImpl);
   std::vector<Argument> arguments;

@@ -1,8 +1,8 @@
-// Hooks on tensors that the graph makes: registered in the graph, at their place.
+// Hooks on tensors that the graph makes: the graph registers them at their place in the program.
 //
-// A backend that runs the graph as it is gets the program's own function, which autograd calls as ever. One that
-// differentiates the graph gets what the hook does as a body, if that is the same whenever it runs; under compiled
-// autograd a call of the hook itself.
+// A backend that runs the graph as it is gets the program's own function, which autograd calls as in eager. A backend
+// that differentiates the graph gets the hook as a body, if the hook does the same whenever it runs; under compiled
+// autograd it gets a call of the hook itself.
 #include "base/imported.h"
 #include "base/once.h"
 #include "base/type_dict.h"
@@ -24,7 +24,7 @@ using meta::Argument;
 
 namespace {
 
-/// The models that they were before, for all other tensors.
+/// The earlier models, which remain in use for all other tensors.
 struct Before {
   protocol::Modelled register_hook, retain_grad, remove;
 };
@@ -37,8 +37,8 @@ Tensor* made_in_graph(Trace& trace, const Args& args, size_t count) {
   return made ? tensor : nullptr;
 }
 
-/// The handle of a hook that the graph registers. A graph that runs as it is makes it; of others nobody has one, and
-/// whoever asks for it ends the segment.
+/// The handle of a hook that the graph registers. A graph that runs as it is returns it. Other graphs have none, and a
+/// use of the handle ends the segment.
 Object* handle_in_graph(Trace& trace, graph::Node* node = nullptr) {
   PyObject* const type = of_torch::object(of_torch::RemovableHandle);
   auto* handle = trace.make<Object>();
@@ -58,8 +58,8 @@ PyObject* method_of_tensor() {
       [] { return take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")).release(); });
 }
 
-/// A hook as an object: the program's own, or one that does the same. Null where it is made of what the capture makes,
-/// or of what is another object at each call.
+/// Finds a real object for a hook: the program's own, or an equivalent one. Null if the hook refers to values that the
+/// capture makes, or to objects that differ from call to call.
 class AsObject {
  public:
   explicit AsObject(Trace& trace) : trace_(trace) {}
@@ -130,7 +130,7 @@ class AsObject {
     return take(PyObject_Call(type, all.get(), keywords.get()));
   }
 
-  /// One made in the capture must hold to the end what it holds now, and nobody else may get it.
+  /// A cell made in the capture must keep its content to the end, and no other value may get it.
   Owned<> cell_of(Cell* cell) {
     if (cell->existing()) return held(cell);
     Owned<> content = cell->content ? part(cell->content) : Owned<>();
@@ -153,7 +153,7 @@ class AsObject {
   std::vector<Cell*> cells_;  // made in the capture
 };
 
-/// What the hook calls the gradient.
+/// The name of the hook's parameter for the gradient.
 const char* name_of_gradient(Trace& trace, Value* hook) {
   auto* method = as<Method>(hook);
   auto* function = method ? trace.see_as<Function>(method->function) : as<Function>(hook);
@@ -165,7 +165,7 @@ const char* name_of_gradient(Trace& trace, Value* hook) {
   return PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, at));
 }
 
-/// While it lives the program may ask of gradients only what is known of them.
+/// While it exists, the program may use only facts about gradients that are known at capture.
 class OfGradients {
  public:
   explicit OfGradients(Trace& trace) : depth_(trace.state<trace::OfGradients>().depth) { ++depth_; }
@@ -176,8 +176,8 @@ class OfGradients {
   int& depth_;
 };
 
-/// Backward reads what the body took as it is then. Who may write to that is outside of the graph: whoever runs the
-/// graph looks.
+/// Backward reads the body's inputs as they are at that time. Code outside of the graph may have written them; the code
+/// that runs the graph checks.
 void watch_what_it_takes(Trace& trace, const graph::Graph* body) {
   auto& read = trace.scope().state<trace::ReadByHooks>();
   for (const auto& taken : trace.scope().state<trace::TakenByBodies>().tensors) {
@@ -190,7 +190,7 @@ void watch_what_it_takes(Trace& trace, const graph::Graph* body) {
   }
 }
 
-/// What a hook does, as a graph.
+/// Traces a hook into a body.
 graph::Graph* hook_body(Trace& trace, const Tensor* tensor, Value* hook) {
   Body body(trace, "hook_body", Effects::Forbidden);
   OfGradients of_gradients(trace);
@@ -206,7 +206,7 @@ graph::Graph* hook_body(Trace& trace, const Tensor* tensor, Value* hook) {
   return body.returns(replaced ? trace.scope().argument(replaced) : constant(Py_None));
 }
 
-/// The same; one that is no graph is registered after the graph around, which is captured anew for it.
+/// The same. If the hook cannot be a body, the graph is captured again and the hook is registered after it.
 graph::Graph* body_or_late(Trace& trace, const Tensor* tensor, Value* hook) {
   try {
     return hook_body(trace, tensor, hook);
@@ -218,7 +218,7 @@ graph::Graph* body_or_late(Trace& trace, const Tensor* tensor, Value* hook) {
 
 // ---- under compiled autograd
 
-/// True if the backward is compiled, by PyTorch's compiled autograd, if it runs as the thread is now.
+/// True if a backward pass in the thread's present state would be compiled by PyTorch's compiled autograd.
 bool compiles_backward(Trace& trace) {
   static PyObject* const name = intern("compiled_autograd_enabled");
   PyObject* module = of_torch::if_loaded(of_torch::CompiledAutograd);
@@ -226,7 +226,7 @@ bool compiles_backward(Trace& trace) {
   return trace.constant_of(protocol::get_attribute(trace, trace.pinned(module), name)) == Py_True;
 }
 
-/// The reserved input that holds hooks: a new one at each call, which replay fills (gramme/_hooks.py). Kept with the
+/// The reserved input that holds hooks: a new object at each call, filled by replay (gramme/_hooks.py). Kept with the
 /// scope.
 struct StateOfHooks {
   Object* state = nullptr;
@@ -246,7 +246,7 @@ StateOfHooks& state_of_hooks(Trace& trace) {
   return hooks;
 }
 
-/// The graph registers what calls the hook that its backward state holds by then: any hook, whatever it does.
+/// The graph registers a function that calls whichever hook the backward state holds when backward runs.
 Value* register_by_state(Trace& trace, Tensor* tensor, Value* hook) {
   PyObject* const target = once([] { return imported("gramme._hooks", "register_from_state").release(); });
   PyObject* const set = once([] { return imported("builtins", "setattr").release(); });
@@ -260,17 +260,17 @@ Value* register_by_state(Trace& trace, Tensor* tensor, Value* hook) {
 
 // ---- full backward hooks of modules, under compiled autograd
 
-/// torch.utils.hooks.BackwardHook: a module's hooks, in the middle of a call of it.
+/// torch.utils.hooks.BackwardHook: a module's backward hooks during a call of it.
 PyObject* class_of_hooks() {
   return once([] { return imported("torch.utils.hooks", "BackwardHook").release(); });
 }
 
-/// Those that the graph has set up. Kept with the scope.
+/// BackwardHook objects that the graph has set up. Kept with the scope.
 struct SetUpInGraph {
   std::unordered_map<const Object*, Argument> hooks;
 };
 
-/// As everywhere else: by its own code.
+/// Ends the segment, so that BackwardHook's own code runs.
 [[noreturn]] void set_up_for_real() { cannot(Reason::CallSkipped, "torch.utils.hooks.BackwardHook"); }
 
 bool graph_may_set_up(Trace& trace) {
@@ -278,7 +278,7 @@ bool graph_may_set_up(Trace& trace) {
          !trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace);
 }
 
-/// BackwardHook(module, user_hooks, user_pre_hooks), an object as any other until it is set up.
+/// BackwardHook(module, user_hooks, user_pre_hooks), an ordinary object until it is set up.
 Value* make_hooks_of_module(Trace& trace, const Args& args) {
   if (args.positional != 3 || args.keywords || !graph_may_set_up(trace)) set_up_for_real();
   auto* made = trace.make<Object>();
@@ -295,10 +295,10 @@ Value* make_hooks_of_module(Trace& trace, const Args& args) {
   return made;
 }
 
-/// What hooks see of a call of the module: its inputs, or what it gives.
+/// The inputs or the results of the module's call, as hooks see them.
 struct Seen {
   std::vector<Value*> all;
-  std::vector<size_t> places;  // of tensors
+  std::vector<size_t> places;  // indices of the tensors
   bool is_differentiated = false;
 };
 
@@ -321,7 +321,7 @@ Seen seen_by_hooks(Trace& trace, Value* given, bool may_be_single) {
   return seen;
 }
 
-/// A node that sets up the hooks and gives each tensor anew, in whose place it is from now on.
+/// Adds a node that sets up the hooks and returns a new tensor for each one, and puts those in their places.
 void set_up_in_graph(Trace& trace, PyObject* target, const Argument& hooks, Seen& seen) {
   static PyObject* const k_view_as = intern("view_as");
   auto number = [&](size_t n) { return constant(trace.keep(take(PyLong_FromSize_t(n)))); };
@@ -387,7 +387,7 @@ Value* set_up_outputs(Trace& trace, const Args& args) {
   if (made == in_graph.end() || !graph_may_set_up(trace)) set_up_for_real();
   const bool single = !as<Tuple>(trace.see(args[1]));
   Seen seen = seen_by_hooks(trace, args[1], true);
-  for (size_t place : seen.places)  // a compiled graph gives anew what is a view of an input
+  for (size_t place : seen.places)  // a compiled graph makes views of inputs anew
     if (storage_root(static_cast<Tensor*>(seen.all[place]))->existing()) set_up_for_real();
   set_up_in_graph(trace, target, made->second, seen);
   return single ? seen.all[0] : trace.tuple(seen.all);
@@ -395,8 +395,8 @@ Value* set_up_outputs(Trace& trace, const Args& args) {
 
 // ----
 
-/// The graph calls the method. What object the hook is may be known only after the graph: it keeps the place until
-/// then.
+/// The graph calls the method. If the hook's object is known only after the graph ran, a placeholder is registered
+/// until then.
 Value* register_as_it_is(Trace& trace, Tensor* tensor, Value* hook) {
   PyObject* const pending = once([] { return imported("gramme._hooks", "pending").release(); });
   PyObject* const fill = once([] { return imported("gramme._hooks", "fill").release(); });
@@ -421,7 +421,7 @@ Value* register_hook(Trace& trace, const Args& args) {
     Value* handle = register_as_it_is(trace, tensor, args[1]);
     return handle ? handle : before.register_hook(trace, args);
   }
-  // Tensors of which an operator's function takes note keep gradients only with grad mode on.
+  // The tensor that the operator returns needs gradients only with grad mode on.
   if (trace.policy.late_hooks.contains(trace.steps()) || !aten::grad_enabled())
     return before.register_hook(trace, args);
   if (!trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace))

@@ -1,7 +1,9 @@
-// Functions that the program wants called as they are where the graph runs (torch._dynamo.decorators.leaf_function):
-// the operator invoke_leaf_function, which that calls, too. What they give says the program's own function for fakes.
+// Functions that the program wants called uncaptured when the graph runs (torch._dynamo.decorators.leaf_function). They
+// become the operator invoke_leaf_function, as in PyTorch. The program's own function for fakes gives their results'
+// metadata.
 //
-// Only where one graph is asked for: else the call is made for real, and what it does to objects is seen afterwards.
+// Only where one graph is required (fullgraph=True, gramme.export); otherwise the call runs uncaptured, and its effects
+// on objects are seen afterwards.
 #include "base/imported.h"
 #include "base/once.h"
 #include "hop/body.h"
@@ -19,7 +21,7 @@ using meta::Result;
 
 namespace {
 
-/// The arguments as torch.utils._pytree flattens (args, keywords).
+/// The arguments, flattened as torch.utils._pytree does with (args, keywords).
 struct Flat {
   Flat(Trace& trace, const Args& args) : tree(trace, both(trace, args)) {
     for (Value* leaf : tree.leaves) {
@@ -30,7 +32,7 @@ struct Flat {
       arguments.push_back(tensor ? operand(trace, tensor) : trace.scope().argument(leaf));
     }
   }
-  /// The tree with zeros for leaves, as a real object.
+  /// A real object of this tree with zeros as leaves.
   Owned<> example(Trace& trace) const {
     return trace.concrete(tree.around(trace, std::vector<Value*>(tree.leaves.size(), trace.integer(int64_t{0}))));
   }
@@ -47,7 +49,7 @@ struct Flat {
   }
 };
 
-/// What a call of the function on fakes gives.
+/// The metadata of the function's results, from a call on fakes.
 const meta::Outcome& inferred(Trace& trace, PyObject* function, const Args& args) {
   std::vector<Argument> values;
   for (size_t i = 0; i < args.positional + args.keywords; ++i) values.push_back(trace.scope().argument(args.values[i]));
@@ -65,7 +67,7 @@ const meta::Outcome& inferred(Trace& trace, PyObject* function, const Args& args
   return outcome;
 }
 
-/// The result, whose leaves are items of what the operator gives.
+/// Builds the result, whose leaves are items of the operator's result.
 class Results {
  public:
   Results(Trace& trace, graph::Node* call) : trace_(trace), call_(call) {}

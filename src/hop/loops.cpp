@@ -1,4 +1,4 @@
-// while_loop, map and scan: one function runs again and again, on tensors that are alike each time.
+// while_loop, map and scan: operators that run one function repeatedly, on tensors of the same metadata each time.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ namespace {
   cannot(Reason::BodyUnsupported, std::string(row.name) + ": " + what);
 }
 
-// ---- what tensors would be like
+// ---- metadata of the tensors inside
 
 Argument number(Trace& trace, shape::SymInt value) {
   Argument argument;
@@ -33,14 +33,14 @@ const Record* item_of(Trace& trace, const Row& row, const Tensor* tensor) {
   return would_give(trace, row, record, "select", {number(trace, 0), number(trace, 0)});
 }
 
-/// The record of a stack of so many.
+/// The record of `count` such tensors stacked.
 const Record* stack_of(Trace& trace, const Row& row, const Record* record, shape::SymInt count) {
   std::vector<Argument> times = {number(trace, count)};
   for (size_t i = 0; i < record->sizes.size(); ++i) times.push_back(number(trace, 1));
   return would_give(trace, row, would_give(trace, row, record, "unsqueeze", {number(trace, 0)}), "repeat", times);
 }
 
-/// What a loop begins with, as a body sees it: a copy.
+/// The record of an initial value as the body sees it: of a copy.
 const Record* copy_of(Trace& trace, const Row& row, const Tensor* tensor) {
   const Record* record = trace.shapes.simplified(tensor->record);
   const Record* copy = would_give(trace, row, record, "clone", {});
@@ -51,7 +51,7 @@ const Record* copy_of(Trace& trace, const Row& row, const Tensor* tensor) {
 
 // ---- bodies
 
-/// Names of what a body is given, which PyTorch makes of the operands in a graph apart.
+/// Names for a body's operands, as PyTorch gives them in a separate graph.
 class Children {
  public:
   Children(Trace& trace, const std::vector<std::vector<Tensor*>>& operands) : trace_(trace) {
@@ -79,20 +79,20 @@ class Children {
   int numbers_ = 0;
 };
 
-/// A function of a loop, traced on operands like those of each run.
+/// Traces a function of a loop on operands with the metadata of each run.
 class Loop {
  public:
   Loop(Trace& trace, const Row& row, const char* prefix) : trace_(trace), body_(trace, row, prefix) {
     body_.forbid_writes();
   }
-  /// The next operand is one that the operator makes.
+  /// Adds an operand that the operator passes.
   void add(const Record* record, const char* name) { operands_.push_back(body_.input(record, name)); }
-  /// The next operand is the same each time.
+  /// Adds an operand that is the same in each run.
   void add(Tensor* tensor) {
     trace_.scope().node(tensor)->effect = true;
     operands_.push_back(tensor);
   }
-  /// The next operand is a whole number that may be another one each time.
+  /// Adds an int operand that may differ between runs.
   void add_whole(const char* name) { operands_.push_back(body_.whole_input(name)); }
   Outputs run(Value* function, bool numbers = false) {
     Value* result = body_.call(function, {operands_.data(), operands_.size(), nullptr, 0});
@@ -125,7 +125,7 @@ void refuse_vmap(Trace& trace, const Row& row) {
   if (!trace.scope().levels().empty()) refuse(row, "inside torch.vmap");
 }
 
-/// Carries that need no gradient at first, and one after each run: they do need one then.
+/// Updates the records of carries that need no gradient at first but do after a run; true if there are any.
 bool gain_gradients(Trace& trace, const Outputs& outputs, std::vector<const Record*>& carries) {
   bool gained = false;
   for (size_t i = 0; i < std::min(carries.size(), outputs.tree.leaves.size()); ++i) {
@@ -144,10 +144,10 @@ shape::SymInt rows(const std::vector<Tensor*>& tensors) { return tensors[0]->rec
 
 namespace {
 
-/// What a while_loop carries from one run to the next.
+/// The values that a while_loop passes from one run to the next.
 struct Carries {
-  std::vector<Value*> values;          // tensors and whole numbers, as it begins
-  std::vector<const Record*> records;  // of each tensor, null for a number
+  std::vector<Value*> values;          // tensors and ints before the first run
+  std::vector<const Record*> records;  // for each tensor; null for an int
   std::vector<Tensor*> tensors;
 
   Carries(Trace& trace, const Row& row, Value* sequence) : values(items_in(trace, row, sequence)) {
@@ -166,7 +166,7 @@ struct Carries {
       else
         loop.add_whole(children.next_number());
   }
-  /// As the operator takes them.
+  /// As arguments of the operator.
   std::vector<Argument> arguments(Trace& trace) const {
     std::vector<Argument> arguments;
     for (Value* value : values) {
@@ -175,7 +175,7 @@ struct Carries {
     }
     return arguments;
   }
-  /// What the operator gives, if its function returned this.
+  /// The operator's results, given the body's outputs.
   std::vector<Item> results(Trace& trace, const Row& row, const Outputs& outputs) const {
     const std::vector<Tensor*> made = own_tensors(trace, outputs);
     if (made.size() != records.size()) refuse(row, "a body that returns another number of carries than it takes");

@@ -1,3 +1,5 @@
+// Dispatches calls of higher-order operators to the rows of higher_order.def, and registers the models of torch's
+// functions around them.
 #include "hop/operators.h"
 
 #include <string_view>
@@ -21,13 +23,13 @@ constexpr Row kRows[] = {
 #undef HOP
 };
 
-/// Its attribute `_name`.
+/// The operator's attribute `_name`.
 std::string_view name_of(PyObject* op) {
   static PyObject* const attribute = of_torch::attribute(of_torch::OperatorName);
   Owned<> name = Owned<>::steal(PyObject_GetAttr(op, attribute));
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   PyErr_Clear();
-  return text ? text : "";  // the operator has it
+  return text ? text : "";  // owned by the operator
 }
 
 /// True for a subclass of BaseHOP.
@@ -64,7 +66,7 @@ const Row* row_of(PyObject* op) {
 void register_operators() {
   Owned<> type = share(of_torch::object(of_torch::HigherOrderOperator));
   protocol::set_operator_call(reinterpret_cast<PyTypeObject*>(type.release()), &call_operator);
-  // Functions of torch around operators, which take another way when they are called for real.
+  // Functions of torch around operators; called uncaptured, they take another way.
   for (auto [file, name] : of_torch::places(of_torch::WrapperOfOperator))
     protocol::add_function_model(file, name, &protocol::traced_whole);
   protocol::add_function_model(of_torch::Checkpoint, &checkpoint);

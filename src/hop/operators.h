@@ -1,13 +1,13 @@
-// torch.ops.higher_order: operators that take functions. Their calls stand in the graph, with what the functions do as
-// graphs of their own (bodies).
+// torch.ops.higher_order: operators that take functions. A graph contains their calls, with each function as a graph of
+// its own (a body).
 #pragma once
 
 namespace gramme::hop {
 
-/// What a call of such an operator becomes: called once in a process.
+/// Registers the models of such operators; called once in a process.
 void register_operators();
 void register_leaf_functions();
-/// Hooks on tensors of the graph: after the models of the room builtins.
+/// Registers the models of hooks on tensors of the graph, after the models of `builtins`.
 void register_hooks();
 
 }  // namespace gramme::hop

@@ -1,3 +1,4 @@
+// Checks and joins the results of control flow's functions, and turns them into results of the operator.
 #include "hop/outputs.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ bool needs_gradient(Value* leaf) {
   return tensor && meta::physical(tensor->record)->requires_grad;
 }
 
-/// The range of two ints.
+/// The smallest range with both ints.
 std::optional<shape::Range> range_of(Value* a, Value* b) {
   auto number = [](Value* value) -> std::optional<int64_t> {
     if (value->kind != Kind::Constant || !PyLong_CheckExact(value->object)) return {};
@@ -37,7 +38,7 @@ std::optional<shape::Range> range_of(Value* a, Value* b) {
   return shape::Range{std::min(*one, *other), std::max(*one, *other)};
 }
 
-/// A tensor as the graph around will have it.
+/// The record of a body's tensor as a result in the graph around.
 const meta::Record* record_of(Trace& trace, const Tensor* tensor) {
   const meta::Record* record = trace.shapes.simplified(tensor->record);
   if (record->requires_grad && record->is_leaf) refuse("a function that returns a leaf");
@@ -86,7 +87,7 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
   Merged merged;
   std::unordered_map<const Tensor*, std::pair<const Tensor*, Tensor*>> pairs;
   std::unordered_set<const Tensor*> roots;
-  // PyTorch's operator does not take numbers among what needs gradients.
+  // PyTorch's operator does not accept numbers beside tensors that need gradients.
   const bool numbers = !trace.contract.differentiates || std::ranges::none_of(left.tree.leaves, needs_gradient);
   for (size_t i = 0; i < left.tree.leaves.size(); ++i) {
     Value *a = left.tree.leaves[i], *b = right.tree.leaves[i];
@@ -117,7 +118,7 @@ Merged merge(Trace& trace, const Outputs& left, const Outputs& right) {
     if (!roots.insert(storage_root(one)).second || !roots.insert(storage_root(other)).second)
       refuse("a function that returns tensors of one memory");
     const meta::Record *record = record_of(trace, one), *second = record_of(trace, other);
-    // What is exported is differentiated operation by operation, when it runs.
+    // An exported graph is differentiated operation by operation when it runs.
     if (!trace.contract.runs && meta::differ_in_gradients_only(record, second))
       record = second = record->requires_grad ? record : second;
     if (record != second) refuse("functions that return tensors of different metadata");
@@ -176,7 +177,7 @@ Tensor* new_result(Trace& trace, const meta::Record* record) {
   return tensor;
 }
 
-/// PyTorch's front end takes all items, and then numbers once more, in front of the others.
+/// Takes the items in the order of PyTorch's front end: all, then numbers once more before the others.
 void take_items(Trace& trace, graph::Node* call, std::vector<Item>& items) {
   PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
   std::vector<const graph::Node*> numbers;

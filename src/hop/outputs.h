@@ -1,4 +1,5 @@
-// What bodies of control flow return: trees of tensors of their own, and of what is the same whatever runs.
+// The results of control flow's functions: trees whose leaves are tensors made in the body, or values that are the same
+// whichever function runs.
 #pragma once
 #include <array>
 #include <optional>
@@ -8,7 +9,7 @@
 
 namespace gramme::hop {
 
-/// The operator's arguments by their names; the segment ends if they are not just these.
+/// The operator's arguments by name. Ends the segment if they are not exactly these.
 template <size_t N>
 std::array<Value*, N> bind(const Row& row, const Args& args, const char* const (&names)[N]) {
   std::array<Value*, N> found{};
@@ -23,55 +24,55 @@ std::array<Value*, N> bind(const Row& row, const Args& args, const char* const (
 std::vector<Value*> items_in(Trace& trace, const Row& row, Value* sequence);
 std::vector<value::Tensor*> tensors_in(Trace& trace, const Row& row, Value* sequence);
 
-/// One function's results. Its tensors are nodes of the body, which must still be open.
+/// The results of one function. Its tensors are nodes of the body, which must still be open.
 struct Outputs {
-  /// `numbers`: those that it computed are nodes, too.
+  /// With `numbers`, numbers that the function computed are nodes too.
   Outputs(Trace& trace, const Body& body, Value* result, bool numbers = false);
 
   Tree tree;
-  /// By leaf: the node of a tensor that the body made, or of a number; else no node.
+  /// For each leaf: the node of a number or of a tensor that the body made; else no node.
   std::vector<meta::Argument> arguments;
   bool numbers;
 };
 
-/// An int, no bool.
+/// True for an int that is no bool.
 bool is_whole(Value* seen);
 
-/// What an operator's call gives at one place: a tensor, a whole number in the range, or what nobody asks it for.
+/// One result of an operator's call: a tensor, an int in the range, or unused.
 struct Item {
   value::Tensor* tensor = nullptr;
   std::optional<shape::Range> range;
-  Value* number = nullptr;  // once it is taken
+  Value* number = nullptr;  // set by take_items()
 };
-/// The items are what the call gives from now on.
+/// Makes the items the results of the call.
 void take_items(Trace& trace, graph::Node* call, std::vector<Item>& items);
 
-/// The results of two functions of which one runs.
+/// The joined results of two functions of which one runs.
 struct Merged {
   std::vector<meta::Argument> left, right;  // what the bodies return
-  std::vector<Value*> leaves;               // what comes of it
+  std::vector<Value*> leaves;               // leaves of the joined result
   std::vector<value::Tensor*> tensors;      // the new ones among them
-  std::vector<Item> items;                  // of what the bodies return
+  std::vector<Item> items;                  // results of the operator
   struct Whole {
     size_t leaf, item;
   };
-  std::vector<Whole> numbers;  // leaves to be made: ints that one function returns and not the other
+  std::vector<Whole> numbers;  // leaves to fill: ints that differ between the functions
 };
-/// Ends the segment if what they return is not of one form, or cannot be told apart from what it shares memory with.
+/// Joins the results. Ends the segment if the two trees differ in form, or tensors share memory.
 Merged merge(Trace& trace, const Outputs& left, const Outputs& right);
 
-/// What only tensors come of: those of one function, null for its whole numbers if those are taken (`numbers`). Ends
-/// the segment at anything else, and at shared memory.
+/// The tensors that one function returns; null for ints if `numbers`. Ends the segment at anything else and at shared
+/// memory.
 std::vector<value::Tensor*> own_tensors(Trace& trace, const Outputs& outputs);
-/// What a method would give for a tensor as the record says; the segment ends if that is no tensor.
+/// The record that a method would return for a tensor with this record. Ends the segment if its result is no tensor.
 const meta::Record* would_give(Trace& trace, const Row& row, const meta::Record* self, const char* method,
                                const std::vector<meta::Argument>& arguments);
-/// The tensor is the result of a call that is about to be made.
+/// A tensor for the result of a call that is not recorded yet.
 value::Tensor* new_result(Trace& trace, const meta::Record* record);
-/// A tensor that the operator itself takes, and perhaps keeps for backward.
+/// The argument for a tensor that the operator takes, and may save for backward.
 meta::Argument operand(Trace& trace, value::Tensor* tensor);
-/// Where backends run PyTorch's operator, all it gives needs a gradient as soon as one input does, and its functions
-/// run again for gradients.
+/// Ends the segment where gradients would differ from eager: in PyTorch's operator every result needs a gradient as
+/// soon as one input does, and the functions run again in backward.
 void refuse_other_gradients(Trace& trace, const std::vector<meta::Argument>& inputs,
                             const std::vector<value::Tensor*>& tensors);
 

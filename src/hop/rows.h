@@ -1,4 +1,4 @@
-// Higher-order operators by row of higher_order.def.
+// The rows of higher_order.def, and the functions that model each operator.
 #pragma once
 #include "protocol/protocol.h"
 
@@ -24,7 +24,7 @@ struct Row {
 /// The row of an operator; null if it has none.
 const Row* row_of(PyObject* op);
 
-// ---- what calls become, one function for each way
+// ---- models of operators
 Value* wrap(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* while_loop(Trace& trace, const Row& row, PyObject* op, const Args& args);
@@ -39,14 +39,14 @@ Value* strict(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* base_operator(Trace& trace, const Row& row, PyObject* op, const Args& args);
 Value* node(Trace& trace, const Row& row, PyObject* op, const Args& args);
 
-// ---- functions of torch around operators, by where their code is from
+// ---- models of torch's functions around operators
 /// torch.utils.checkpoint.checkpoint
 Value* checkpoint(Trace& trace, value::Function* function, const Args& args);
 /// torch.utils.checkpoint.create_selective_checkpoint_contexts
 Value* selective_contexts(Trace& trace, value::Function* function, const Args& args);
-/// torch.is_grad_enabled, which answers twice in a function that is run twice.
+/// torch.is_grad_enabled(), whose result differs between the two runs of a checkpointed function.
 Value* is_grad_enabled(Trace& trace, const Args& args);
-/// What torch.compiler.nested_compile_region makes of a function.
+/// A function wrapped by torch.compiler.nested_compile_region.
 Value* region(Trace& trace, value::Function* function, const Args& args);
 
 }  // namespace gramme::hop

@@ -1,3 +1,4 @@
+// Flattening and rebuilding trees of values, and names for their leaves.
 #include "hop/tree.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ using trace::Trace;
 
 namespace {
 
-/// After a variable of torch.utils._pytree's.
+/// Names the leaf's node after a variable of torch.utils._pytree, as PyTorch's front end does.
 void name(graph::Graph& graph, Value* leaf, PyObject* variable) {
   auto* tensor = as<Tensor>(leaf);
   if (tensor && tensor->node) graph.hint(tensor->node, variable);

@@ -1,4 +1,4 @@
-// What a function returns, as torch.utils._pytree sees it: tuples, lists and dicts around leaves.
+// A function's result as torch.utils._pytree flattens it: tuples, lists and dicts around leaves.
 #pragma once
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace gramme::hop {
 
 class Tree {
  public:
-  /// Ends the segment at a container that is none of those.
+  /// Ends the segment at any other container.
   Tree(trace::Trace& trace, value::Value* root);
 
   std::vector<value::Value*> leaves;  // in order
@@ -17,13 +17,13 @@ class Tree {
   bool has_form_of(const Tree& other) const { return same(root_, other.root_); }
   /// New containers of this form around other leaves.
   value::Value* around(trace::Trace& trace, const std::vector<value::Value*>& leaves) const;
-  /// The nodes that are leaves in containers get the name that the flattening gives them in PyTorch.
+  /// Gives nodes that are leaves of containers the name that PyTorch's flattening gives them.
   void name_leaves(graph::Graph& graph) const;
 
  private:
   struct Part {
     value::Kind kind;              // Tuple, List, Dict; Constant: a leaf
-    PyTypeObject* type = nullptr;  // of a tuple
+    PyTypeObject* type = nullptr;  // the class of a tuple
     std::vector<value::Value*> keys;
     std::vector<Part> items;
   };

@@ -25,14 +25,14 @@ Argument sequence_of(Trace& trace, const Arguments& arguments) {
   return trace.scope().sequence_of(Argument::Tuple, arguments);
 }
 
-/// Arguments in front, the body, what it takes from outside.
+/// The given arguments, the body, then its inputs from outside.
 Arguments around_body(Trace& trace, Arguments arguments, graph::Graph* graph) {
   arguments.push_back(trace.scope().body(graph));
   for (const Argument& argument : lifted(*graph)) arguments.push_back(argument);
   return arguments;
 }
 
-/// The body and what it takes from outside as one tuple.
+/// The body, and its inputs from outside as one tuple.
 Arguments body_and_tuple(Trace& trace, graph::Graph* graph) {
   return {trace.scope().body(graph), sequence_of(trace, lifted(*graph))};
 }
@@ -51,7 +51,7 @@ Applied apply(Trace& trace, const Row& row, Value* function, Value* operands) {
   return {result, made, body.returns(made)};
 }
 
-/// Keeps the thread in autocast as an operator does while its body runs.
+/// Sets autocast for the tracing of a body as the operator does for its run.
 class Autocast {
  public:
   explicit Autocast(PyObject* const (&given)[4]) {
@@ -133,8 +133,8 @@ Value* wrap_with_autocast(Trace& trace, const Row& row, PyObject* op, const Args
   return result;
 }
 
-/// dynamo_bypassing_wrapper(wrapper, function, *args, **keywords): wrapper(function)(*args, **keywords), where nobody
-/// looks into the wrapper.
+/// dynamo_bypassing_wrapper(wrapper, function, *args, **keywords): wrapper(function)(*args, **keywords), without
+/// looking into the wrapper.
 Value* wrap_bypassing(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   need(args, 2, row);
   PyObject* wrapper = real_function(trace, args[0], row.name);
@@ -172,7 +172,7 @@ Value* strict(Trace& trace, const Row& row, PyObject* op, const Args& args) {
 
 namespace {
 
-/// A keyword of an operator, for its backend. An InvokeQuant is made in the graph, as backends look for it there.
+/// A keyword of an operator, meant for its backend. An InvokeQuant is made in the graph, where backends look for it.
 Argument option(Trace& trace, Value* value, const Row& row) {
   static PyObject* const low = intern("codegen_low_precision");
   value = trace.see(value);
@@ -190,7 +190,7 @@ Argument option(Trace& trace, Value* value, const Row& row) {
 
 }  // namespace
 
-/// A subclass of BaseHOP: operator(function, *operands, **options), where the options are for backends only.
+/// A subclass of BaseHOP: operator(function, *operands, **options); the options are for backends only.
 Value* base_operator(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   need(args, 1, row);
   Body body(trace, row);
@@ -213,14 +213,14 @@ Value* base_operator(Trace& trace, const Row& row, PyObject* op, const Args& arg
   return result;
 }
 
-/// An operator without bodies: the call stands in the graph as it is.
+/// An operator without bodies: the graph gets the call unchanged.
 Value* node(Trace& trace, const Row&, PyObject* op, const Args& args) { return trace.emit(op, args); }
 
 /// invoke_subgraph_placeholder(function, *args, **keywords)
 Value* region(Trace& trace, Function*, const Args& args) {
   static constexpr Row kRow = {"invoke_subgraph", "subgraph", Effects::Kept, Floats::Own, Broken::Any, nullptr};
   static PyObject* const options = intern("__marked_compile_region_config__");
-  static PyObject* const unnamed = intern("");  // until the graph is done
+  static PyObject* const unnamed = intern("");  // until the graph is complete
   PyObject* const op = of_torch::object(of_torch::InvokeSubgraph);
   need(args, 1, kRow);
   Body body(trace, kRow);

@@ -23,8 +23,8 @@ struct Frame {
   value::Namespace *globals = nullptr, *builtins = nullptr;
   std::vector<Value*> slots;  // localsplus; null where unbound
   std::vector<Value*> stack;
-  std::vector<Value*> initial, initial_stack;  // of a root: content when the segment entered it
-  std::vector<Value*> unread;                  // those of `initial` that were not used yet
+  std::vector<Value*> initial, initial_stack;  // root only: content at the segment's start
+  std::vector<Value*> unread;                  // values of `initial` not used yet
   size_t pc = 0;                               // index of the next instruction
   const bytecode::Instruction* current = nullptr;
   value::Generator* generator = nullptr;

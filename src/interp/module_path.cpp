@@ -1,4 +1,4 @@
-// A bounded depth-first search through the _modules dicts of what frames hold.
+// Finds a module's path: a bounded depth-first search through the `_modules` dicts of objects that the frames hold.
 #include "interp/module_path.h"
 
 #include <unordered_set>

@@ -126,7 +126,7 @@ class EagerGraph {
   std::shared_ptr<Recorder> recorder_;
   std::vector<Register> registers_;
   std::unordered_map<Register, at::Tensor> outputs_;
-  std::unordered_map<Register, uint32_t> versions_;  // of outputs
+  std::unordered_map<Register, uint32_t> versions_;  // versions of outputs
   Layout layout_;
   bool fits_ = false, has_equal_inputs_ = false;
   std::string why_not_ = "the graph of autograd is not of plain tensors alone";

@@ -24,7 +24,7 @@ struct ForwardCall {
   at::Tensor random;                        // generator state before it; undefined: it draws nothing
   std::unique_ptr<EagerGraph> graph;        // from the forward, or from running it again
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> shown;  // the program's tensors for Training::shown
-  std::vector<c10::VariableVersion> counters;                   // of inputs, then of `shown`
+  std::vector<c10::VariableVersion> counters;                   // counters of inputs, then of `shown`
   std::vector<uint32_t> versions;                               // their values after the forward
   std::vector<bool> released;                                   // by Training::savers: already freed
   std::recursive_mutex mutex;
@@ -35,7 +35,7 @@ struct ForwardCall {
     c10::weak_intrusive_ptr<torch::autograd::Node> node;
     uint32_t slot;
   };
-  uint64_t first_number = 0;                                          // of its sequence numbers (Layout::numbers)
+  uint64_t first_number = 0;                                          // first of its sequence numbers (Layout::numbers)
   std::vector<c10::weak_intrusive_ptr<torch::autograd::Node>> nodes;  // node of each piece
   std::vector<End> ends;                                              // by Layout::outputs
   bool grafted = false;                                               // autograd's own nodes took over (graft.h)

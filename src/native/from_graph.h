@@ -1,4 +1,4 @@
-// Converts a captured graph to a native program.
+// Converts a captured graph to a program for the native executor.
 #pragma once
 #include "graph/graph.h"
 #include "native/program.h"

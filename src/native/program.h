@@ -51,7 +51,7 @@ struct Step {
   std::vector<ValueId> dying;                         // values not needed after this step
   std::string name;                                   // the node's name: "linear_3"
   std::string where;                                  // the user's line: 'model.py:12 in forward'; may be empty
-  Sizes sizes = Sizes::Unknown;                       // of its results
+  Sizes sizes = Sizes::Unknown;                       // sizes of its results
   int32_t node = -1;                                  // its index in the graph, if some nodes are no steps
 };
 

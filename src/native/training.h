@@ -1,8 +1,8 @@
 // A graph whose backward is recorded: forward and backward are tapes below autograd, joined by nodes of gramme's own.
 //
-//   call 1 the program's steps, under autograd (recording.h); leaves a flat tape a later call the flat tape under
-//   autograd; its outputs get nodes that run a backward by the engine and
-//                     write down what it calls (eager_graph.h, backward_tape.h)
+//   call 1            the program's steps, under autograd (recording.h); leaves a flat tape
+//   a later call      the flat tape under autograd; its outputs get nodes that run a backward by the engine and record
+//                     what it calls (eager_graph.h, backward_tape.h)
 //   calls after that  a forward tape below autograd that keeps what backward tapes read; the nodes run those
 //
 // A backward without a tape (other gradients, create_graph, modes of the thread) runs the flat tape again under
@@ -24,7 +24,7 @@ namespace gramme::native {
 /// A forward tape, and where its backward tapes find what they read.
 struct ForwardPlan {
   std::shared_ptr<const Tape> tape;
-  std::vector<Register> kept;                // of the flat tape, in the order of tape->kept
+  std::vector<Register> kept;                // registers of the flat tape, in the order of tape->kept
   std::vector<int32_t> index;                // index into kept, by flat register; -1: not kept
   std::vector<std::vector<size_t>> readers;  // indices of Training::savers, by kept tensor; empty: readers unknown
   std::vector<Register> outputs;             // registers of `tape`, in the order of Training::shown
@@ -103,7 +103,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::atomic<uint64_t> starts_ = 0, waited_ = 0, replayed_ = 0;
   mutable std::mutex mutex_;
   std::shared_ptr<const Layout> layout_;      // set once
-  std::shared_ptr<const Recorder> recorder_;  // of the first graph's forward
+  std::shared_ptr<const Recorder> recorder_;  // recorder of the first graph's forward
   std::vector<Saver> savers_;
   std::vector<std::vector<size_t>> input_savers_, data_savers_;  // by input
   std::vector<std::vector<bool>> once_;                          // by piece, by use

@@ -18,8 +18,8 @@ enum class Operand : uint8_t {
   Raw,         // a number of its own
   Value,       // the number itself
   Const,       // index into co_consts
-  Common,      // of a constant that all code shares: cpython::common_constant()
-  Special,     // of a special method's name: cpython::special_name()
+  Common,      // index of a constant that all code shares: cpython::common_constant()
+  Special,     // index of a special method's name: cpython::special_name()
   Name,        // index into co_names
   GlobalName,  // index into co_names << 1, low bit: push NULL too
   SuperName,   // index into co_names << 1, low bit: super() has its arguments

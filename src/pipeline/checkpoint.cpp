@@ -1,3 +1,5 @@
+// Checkpointing with two autograd nodes: RecomputeBackward runs the body again with a graph, CheckpointBackward runs
+// the backward of that graph. Random numbers and autocast are as in the first run.
 #include "pipeline/checkpoint.h"
 
 #include <ATen/autocast_mode.h>
@@ -13,7 +15,7 @@ namespace {
 using torch::autograd::Engine;
 using torch::autograd::SavedVariable;
 
-/// A flag that holds in a scope.
+/// Sets a flag in a scope.
 class Flag {
  public:
   Flag(bool& flag, bool value) : flag_(flag), before_(std::exchange(flag, value)) {}
@@ -26,7 +28,7 @@ class Flag {
   const bool before_;
 };
 
-/// The states of the default generators of the CPU and of another device, if there is one.
+/// The states of the default generators of the CPU and, if it is not the CPU, of the device.
 class RandomStates {
  public:
   explicit RandomStates(c10::Device device) {
@@ -50,7 +52,7 @@ class RandomStates {
   std::vector<at::Tensor> states_;
 };
 
-/// The scope's random numbers are those of another time; afterwards they go on as if it had not been.
+/// In the scope, random numbers continue from the given states; afterwards from where they were before.
 class Replayed {
  public:
   Replayed(const RandomStates& states, c10::Device device) : before_(device) { states.restore(); }
@@ -62,8 +64,8 @@ class Replayed {
   RandomStates before_;
 };
 
-/// What autocast does on the CPU and another device, without its cache: a cast kept from a run without a graph has no
-/// gradient, and one made in backward would outlive the step.
+/// Autocast's settings for the CPU and the device, without its cache: a cast cached in a run without a graph has no
+/// gradient, and one cached in backward would outlive the step.
 class Autocast {
  public:
   explicit Autocast(c10::Device device) : types_{c10::kCPU, device.type()} {
@@ -110,7 +112,7 @@ c10::Device device_of(const variable_list& tensors) {
   return c10::Device(c10::kCPU);
 }
 
-/// -1 for an inference tensor, whose writes are not counted.
+/// -1 for an inference tensor, which has no version counter.
 int64_t version_of(const at::Tensor& tensor) { return tensor.is_inference() ? -1 : int64_t{tensor._version()}; }
 
 struct Input {
@@ -156,7 +158,7 @@ std::vector<int64_t> versions_of(const variable_list& tensors) {
   return versions;
 }
 
-/// What the second run starts with. A write of the first run would be made twice.
+/// The inputs of the second run. Raises if the first run wrote one: the write would be made twice.
 variable_list leaves_of(const Checkpoint& checkpoint) {
   variable_list leaves;
   for (const Input& input : checkpoint.inputs) {
@@ -213,7 +215,8 @@ variable_list RecomputeBackward::apply(variable_list&&) {
 
 namespace {
 
-/// The root of a backward that gives each tensor its gradient, if it has one. The engine itself takes no root without.
+/// The root of a backward that passes each tensor its gradient. The engine accepts no root without a gradient, so
+/// tensors that require none are left out.
 class Seeds final : public torch::autograd::Node {
  public:
   Seeds(const variable_list& tensors, const variable_list& gradients) {
@@ -239,7 +242,7 @@ void backward(const variable_list& tensors, const variable_list& gradients) {
 
 }  // namespace
 
-/// All outputs are roots, those without a gradient too: the lanes of skips end in them.
+/// All outputs are roots, including those without a gradient: the lanes of skip connections end in them.
 variable_list CheckpointBackward::apply(variable_list&& gradients) {
   TORCH_CHECK(!c10::GradMode::is_enabled(), "a checkpointed stage has no second derivative");
   TORCH_CHECK(Engine::get_default_engine().is_checkpoint_valid(),

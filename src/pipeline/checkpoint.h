@@ -1,4 +1,5 @@
-// A stage run twice: first without a graph, then again in backward, before the gradient of its results is needed.
+// Runs a pipeline stage twice: first without an autograd graph, then again in backward, before the gradients of its
+// results are needed.
 #pragma once
 #include <functional>
 #include <memory>
@@ -8,25 +9,25 @@
 
 namespace gramme::pipeline {
 
-/// Which of the two runs of a checkpoint this thread is in.
+/// In which of a checkpoint's two runs this thread is.
 struct Runs {
   bool checkpointing = false, recomputing = false;
 };
 Runs& runs();
 
-/// What is run: tensors to tensors. May throw, and may run Python.
+/// The stage's function from tensors to tensors. It may throw and may run Python.
 using Body = std::function<variable_list(const variable_list&)>;
 
-/// What the two nodes of a checkpoint share.
+/// State shared by a checkpoint's two nodes.
 struct Checkpoint;
 
 struct Checkpointed {
-  std::shared_ptr<Checkpoint> checkpoint;  // null where no gradient is recorded
-  variable_list outputs;                   // those that may have a gradient need one
+  std::shared_ptr<Checkpoint> checkpoint;  // null if grad mode is off
+  variable_list outputs;                   // those of differentiable dtype require a gradient
 };
 /// Runs the body without a graph.
 Checkpointed checkpoint(Body body, const variable_list& inputs);
-/// Runs it again in backward once all that hangs on the phony that comes back was run.
+/// In backward, runs the body again after everything that depends on the returned phony.
 at::Tensor recompute(const std::shared_ptr<Checkpoint>& checkpoint, const at::Tensor& phony);
 
 class CheckpointBackward final : public torch::autograd::Node {

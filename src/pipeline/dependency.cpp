@@ -1,3 +1,4 @@
+// The autograd nodes of fork and join, which pass gradients through and only add an edge.
 #include "pipeline/dependency.h"
 
 #include <torch/csrc/autograd/functions/utils.h>
@@ -16,7 +17,7 @@ at::Tensor phony(c10::Device device, bool requires_grad) {
     std::mutex mutex;
     std::map<std::pair<std::string, bool>, at::Tensor> tensors;
   };
-  // Never freed: its tensors' Python objects would outlive the interpreter.
+  // Never freed: its tensors have Python objects, which must not be released after the interpreter's end.
   static Made* const made = new Made;  // no Python: an empty map
   std::lock_guard<std::mutex> lock(made->mutex);
   at::Tensor& tensor = made->tensors[{device.str(), requires_grad}];

@@ -1,5 +1,5 @@
-// The order of backward between tensors that do not depend on each other: `fork` takes an empty tensor, a phony, off
-// one lane, and `join` ties it to another. Backward reaches the lane of the join first.
+// Orders the backward of tensors that do not depend on each other. `fork` derives an empty tensor, a phony, from one
+// lane, and `join` makes another lane depend on it. Backward then reaches the joined lane first.
 #pragma once
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/function.h>
@@ -10,25 +10,26 @@ namespace gramme::pipeline {
 
 using torch::autograd::variable_list;
 
-/// The empty tensor of a device that stands for nothing but an edge: one for each device and flag, for all threads.
-/// A function that returns it returns an alias.
+/// An empty tensor that only serves as an edge: one for each device and flag, shared by all threads. Functions of this
+/// room return aliases of it.
 at::Tensor phony(c10::Device device, bool requires_grad);
 
-/// The same memory and version, without history.
+/// A detached alias: the same memory and version counter.
 at::Tensor without_history(const at::Tensor& tensor);
-/// True if autograd could give it a gradient.
+/// True if the tensor's dtype can have gradients.
 bool is_differentiable(const at::Tensor& tensor);
-/// True if a node is made for it now.
+/// True if an operation on the tensor would record an autograd node now.
 bool records(const at::Tensor& tensor);
 bool records(const variable_list& tensors);
-/// Aliases of the tensors; those whose input needs a gradient are outputs of the node.
+/// Aliases of `results`; those whose input requires a gradient become outputs of the node.
 variable_list outputs_of(const c10::intrusive_ptr<torch::autograd::Node>& node, const variable_list& inputs,
                          variable_list results);
 
-/// The lane, and a phony that depends on it. Without a gradient the lane itself, and a phony that needs none.
+/// An alias of the lane, and a phony that depends on the lane. If no gradient is recorded, the lane itself and a phony
+/// without history.
 std::pair<at::Tensor, at::Tensor> fork(const at::Tensor& lane);
-/// The lane, dependent on the phony: backward runs what the phony came from after what the lane goes to. The lane
-/// itself where neither needs a gradient, or the lane cannot have one.
+/// An alias of the lane that also depends on the phony, so that backward runs the phony's origin after the lane's later
+/// operations. The lane itself if neither requires a gradient or the lane cannot have one.
 at::Tensor join(const at::Tensor& lane, const at::Tensor& phony);
 
 class ForkBackward final : public torch::autograd::Node {

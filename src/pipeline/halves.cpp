@@ -1,3 +1,5 @@
+// Runs each half by changing the edges of border nodes before the engine runs. Gradients at border nodes are kept from
+// the first half for the second.
 #include "pipeline/halves.h"
 
 #include <c10/util/Type.h>
@@ -17,7 +19,7 @@ using torch::autograd::Engine;
 using torch::autograd::Node;
 using torch::autograd::impl::gradient_edge;
 
-/// A node's gradients, as it gets them.
+/// Stores the gradients that a node receives.
 struct Keep final : torch::autograd::FunctionPreHook {
   explicit Keep(variable_list& into) : into(into) {}
   variable_list operator()(const variable_list& gradients) override { return into = gradients; }
@@ -25,8 +27,8 @@ struct Keep final : torch::autograd::FunctionPreHook {
   variable_list& into;
 };
 
-/// Nodes that PyTorch generates, and the native executor's, compute each result for itself and may run again while the
-/// graph is kept; what a hook or another node does besides is not known.
+/// True for nodes that PyTorch generates and the native executor's: they compute each result independently and may run
+/// again while the graph is kept. Other nodes, and hooks, may have effects.
 bool may_run_twice(Node& node) {
   const std::string type = c10::demangle(typeid(node).name());
   const bool is_known = type.starts_with("torch::autograd::generated::") ||
@@ -35,7 +37,7 @@ bool may_run_twice(Node& node) {
          node.post_hooks().empty();
 }
 
-/// All nodes, each behind those that its edges lead to.
+/// All nodes in topological order: each after those that its edges lead to.
 std::vector<Node*> from_the_leaves(const variable_list& roots) {
   std::vector<Node*> order;
   std::unordered_set<Node*> seen;
@@ -66,7 +68,7 @@ void run(const edge_list& roots, const variable_list& gradients, bool keep_graph
 }  // namespace
 
 Halves::Halves(const variable_list& roots, const variable_list& inputs) {
-  std::unordered_set<Node*> above;  // inputs, and what leads to them
+  std::unordered_set<Node*> above;  // nodes of inputs, and those from which an input is reached
   for (const at::Tensor& input : inputs) above.insert(gradient_edge(input).function.get());
   const auto is_above = [&](const Edge& edge) { return edge.is_valid() && above.contains(edge.function.get()); };
   for (Node* node : from_the_leaves(roots)) {

@@ -1,3 +1,5 @@
+// Binary search for the lowest possible cost of the dearest stage, then a search over higher limits for less data
+// moved; both use dynamic programming over the places to cut.
 #include "pipeline/planner.h"
 
 #include <algorithm>
@@ -10,7 +12,7 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// For each place where a stage may end, the first place where it may begin: cuts that must be and memory forbid more.
+/// For each place where a stage may end, the first place where it may begin, given pinned cuts and the memory limit.
 std::vector<size_t> earliest_begins(const Operations& operations, int64_t most_memory) {
   std::vector<size_t> earliest{0};
   size_t begin = 0;
@@ -30,7 +32,7 @@ std::vector<size_t> earliest_begins(const Operations& operations, int64_t most_m
 /// Stage [i, j) costs leaving[j] - entering[i].
 struct Costs {
   std::vector<int64_t> entering, leaving, moved;
-  std::vector<bool> may_cut;  // before each operation; the first and the end always
+  std::vector<bool> may_cut;  // before each operation; always true for the first and at the end
   std::vector<size_t> earliest;
 
   Costs(const Operations& operations, int64_t most_memory)
@@ -45,20 +47,20 @@ struct Costs {
     may_cut.push_back(true);
   }
   size_t end() const { return moved.size() - 1; }
-  /// No stage costs more.
+  /// An upper bound of a stage's cost.
   int64_t most() const {
     return *std::max_element(leaving.begin(), leaving.end()) - *std::min_element(entering.begin(), entering.end());
   }
 };
 
-/// True if all stages can cost at most `limit`. Among the places where a stage may begin, the greatest `entering`
-/// decides.
+/// True if there are cuts with no stage above `limit`. Of the places where a stage may begin, only the one with the
+/// greatest `entering` matters.
 bool is_possible(const Costs& costs, int64_t stages, int64_t limit) {
   std::vector<bool> reached(costs.end() + 1, false);
   reached[0] = true;
   for (int64_t stage = 0; stage < stages; ++stage) {
     std::vector<bool> next(costs.end() + 1, false);
-    std::deque<size_t> begins;  // with falling `entering`
+    std::deque<size_t> begins;  // sorted by falling `entering`
     for (size_t j = 0; j <= costs.end(); ++j) {
       while (!begins.empty() && begins.front() < costs.earliest[j]) begins.pop_front();
       next[j] = !begins.empty() && costs.may_cut[j] && costs.leaving[j] - costs.entering[begins.front()] <= limit;
@@ -84,7 +86,7 @@ int64_t cheapest_limit(const Costs& costs, int64_t stages) {
   return high;
 }
 
-/// The least of the values entered at or above a rank: a segment tree.
+/// A segment tree: finds the least value entered at or above a rank.
 class Least {
  public:
   explicit Least(size_t ranks) : size_(ranks), tree_(2 * ranks, kNever) {}
@@ -111,7 +113,7 @@ class Least {
   std::vector<int64_t> tree_;
 };
 
-/// Places in the order of their `entering`.
+/// The places sorted by `entering`.
 struct Ranks {
   std::vector<size_t> place_of, rank_of;
   std::vector<int64_t> entering;
@@ -130,7 +132,8 @@ struct Ranks {
   }
 };
 
-/// By stage and place, the place where the stage before begins if all stages cost at most `limit` and least is moved.
+/// For each stage and place where it ends: where the stage begins if no stage costs more than `limit` and the least
+/// data is moved.
 std::vector<std::vector<size_t>> cheapest_moves(const Costs& costs, const Ranks& ranks, int64_t stages, int64_t limit) {
   std::vector<int64_t> moved(costs.end() + 1, kNever);
   moved[0] = 0;
@@ -165,8 +168,8 @@ class Search {
         total_(std::accumulate(operations.cost.begin(), operations.cost.end(), int64_t{0})),
         left_(std::max<size_t>(kFewest, kWork / operations.cost.size())) {}
 
-  /// What is moved falls as the limit rises. Between two limits a step is no shorter than with the lower limit and
-  /// what the higher one moves.
+  /// Less is moved as the limit rises. So a step for a limit between two others is at least as long as with the lower
+  /// limit's cost and the higher limit's moves.
   Cuts best() {
     const int64_t low = cheapest_limit(costs_, wanted_.stages);
     const Cuts tight = at(low), loose = at(costs_.most());
@@ -210,7 +213,7 @@ class Search {
   const Costs costs_;
   const Ranks ranks_;
   const int64_t total_;
-  size_t left_;  // limits that are tried
+  size_t left_;  // how many limits may still be tried
   Cuts best_;
 };
 

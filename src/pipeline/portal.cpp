@@ -1,3 +1,4 @@
+// The portal's state and its three autograd nodes, which move gradients through the portal instead of along edges.
 #include "pipeline/portal.h"
 
 #include <torch/csrc/autograd/functions/utils.h>
@@ -14,7 +15,7 @@ int64_t version_of(const at::Tensor& tensor) {
   return !tensor.defined() || tensor.is_inference() ? -1 : int64_t{tensor._version()};
 }
 
-/// An alias of `tensor` that the node made, after what `from` came from.
+/// An alias of `tensor` as a result of the node, whose edges lead to where `from` came from.
 at::Tensor result_of(c10::intrusive_ptr<torch::autograd::Node> node, const at::Tensor& from, const at::Tensor& tensor) {
   node->set_next_edges(torch::autograd::collect_next_edges(from));
   at::Tensor result = without_history(tensor);

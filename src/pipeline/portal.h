@@ -1,6 +1,6 @@
-// A tensor handed past intermediate stages, hidden from autograd. Blue stands where it goes in, orange where it comes
-// out, copy where it crosses devices; gradients go back through the portal in the order orange, copy, blue, which fork
-// and join of their phonies give.
+// Passes a skip tensor past intermediate stages, hidden from autograd. `blue` is where it enters, `orange` where it
+// leaves, `copy` where it crosses devices. In backward the gradient passes in the order orange, copy, blue, which fork
+// and join of their phonies enforce.
 #pragma once
 #include <c10/core/Stream.h>
 
@@ -10,31 +10,31 @@
 
 namespace gramme::pipeline {
 
-/// One micro-batch's tensor on its way. It is given out as often as its life says, then dropped.
+/// The skip tensor of one micro-batch. It can be used as often as its `life` says, then it is dropped.
 class Portal {
  public:
   Portal(const at::Tensor& tensor, int64_t life) { put_tensor(tensor, life); }
 
   /// An undefined tensor stands for None.
   void put_tensor(const at::Tensor& tensor, int64_t life);
-  /// One life less; throws where none is left.
+  /// Returns the tensor and lowers its life by one; throws if none is left.
   at::Tensor use_tensor();
   const at::Tensor& tensor() const { return tensor_; }
   int64_t life() const { return life_; }
   void require_life() const;
 
   void put_grad(const at::Tensor& gradient) { gradient_ = gradient; }
-  /// Given once; throws where there is none.
+  /// Returns the gradient once; throws if there is none.
   at::Tensor use_grad();
   const at::Tensor& grad() const { return gradient_; }
-  /// Undefined where there is none.
+  /// The same, but undefined if there is none.
   at::Tensor take_grad() { return std::exchange(gradient_, at::Tensor()); }
 
-  /// The tensor as it is on another device.
+  /// Replaces the tensor by a copy on the device of `next`.
   void move(const c10::Stream& previous, const c10::Stream& next, bool lane_records);
-  /// True if the stashed tensor may need a gradient. Not known before it is recomputed.
+  /// True if the stashed tensor may need a gradient; certain only after its stage was recomputed.
   bool may_need_grad() const { return may_need_grad_; }
-  /// Throws where it was written since it was put in: its gradient would pass the write by.
+  /// Throws if the tensor was written since put_tensor(): its gradient would miss the write.
   void require_unwritten() const;
 
  private:
@@ -46,17 +46,17 @@ class Portal {
 
 using PortalPointer = std::shared_ptr<Portal>;
 
-/// The phony of a stash.
+/// Makes the phony for a stashed tensor.
 at::Tensor blue(const PortalPointer& portal);
 at::Tensor blue(const PortalPointer& portal, const at::Tensor& tensor);
-/// What a pop gives: the tensor without its history, as a result of the phony. With its history where the phony carries
-/// no gradient back, undefined for None.
+/// The result of a pop: an alias of the tensor that depends on the phony instead of its own history. If the phony
+/// records no gradient, the tensor with its history; undefined for None.
 at::Tensor orange(const PortalPointer& portal, const at::Tensor& phony);
-/// Moves the tensor to the device of `next`; gives a phony there.
+/// Moves the tensor to the device of `next`; returns a phony there.
 at::Tensor copy(const PortalPointer& portal, const c10::Stream& previous, const c10::Stream& next,
                 const at::Tensor& phony);
 
-/// A node at a portal.
+/// Base of the portal's autograd nodes.
 class AtPortal : public torch::autograd::Node {
  public:
   explicit AtPortal(PortalPointer portal) : portal_(std::move(portal)) {}

@@ -1,3 +1,4 @@
+// Copies and waits between streams of any device type, through c10's virtual guards, and their autograd nodes.
 #include "pipeline/stream.h"
 
 #include <c10/core/Event.h>
@@ -11,7 +12,7 @@ namespace {
 
 bool is_cpu(const c10::Stream& stream) { return stream.device_type() == c10::kCPU; }
 
-/// Calls of the scope go to the stream; a CPU's changes nothing.
+/// Makes the stream current in the scope; does nothing for a CPU's.
 class Using {
  public:
   explicit Using(const c10::Stream& stream) {
@@ -37,7 +38,7 @@ void wait(const c10::Stream& waiting, const c10::Stream& other) {
 void record(const at::Tensor& tensor, const c10::Stream& stream) {
   if (is_cpu(stream) || tensor.device().type() != stream.device_type() || !tensor.has_storage()) return;
   const c10::impl::VirtualGuardImpl guard(stream.device_type());
-  guard.recordDataPtrOnStream(tensor.storage().data_ptr(), stream);  // all of the memory, wherever a view begins
+  guard.recordDataPtrOnStream(tensor.storage().data_ptr(), stream);  // the whole storage, also for a view
 }
 
 c10::Stream current_stream(c10::Device device) {
@@ -78,7 +79,7 @@ variable_list wait(const c10::Stream& previous, const c10::Stream& next, const v
 }
 
 variable_list CopyBackward::apply(variable_list&& gradients) {
-  std::reverse(gradients.begin(), gradients.end());  // the last one sent is the first one wanted
+  std::reverse(gradients.begin(), gradients.end());  // the last tensor sent forward is needed first
   variable_list moved = transfer(next_, previous_, gradients);
   std::reverse(moved.begin(), moved.end());
   return moved;

@@ -1,5 +1,5 @@
-// Tensors of a micro-batch on their way between two devices, each on its own stream. A CPU has none: its stream stands
-// for work that is done once the call returns.
+// Moves a micro-batch's tensors between two devices, each with its own stream. The stream of a CPU is a stand-in: its
+// work is done when the call returns.
 #pragma once
 #include <c10/core/Stream.h>
 
@@ -8,21 +8,21 @@
 namespace gramme::pipeline {
 
 c10::Stream cpu_stream();
-/// What `waiting` is asked to do from now on comes after what `other` was asked so far.
+/// Later work on `waiting` starts after the present work of `other`.
 void wait(const c10::Stream& waiting, const c10::Stream& other);
-/// The memory of the tensor is not given to others before the stream is done with what it was asked so far.
+/// The tensor's memory is not reused before the stream's present work is done.
 void record(const at::Tensor& tensor, const c10::Stream& stream);
-/// The stream that calls for the device use now.
+/// The device's current stream.
 c10::Stream current_stream(c10::Device device);
-/// Copies on the device of `next`, by way of `previous`; on one device the tensors themselves.
+/// Copies of the tensors on the device of `next`; the tensors themselves if they are there already.
 variable_list transfer(const c10::Stream& previous, const c10::Stream& next, const variable_list& tensors);
 
-/// Aliases or copies of the tensors for `next`; gradients go the other way.
+/// The same with an autograd node that copies gradients back from `next` to `previous`.
 variable_list copy(const c10::Stream& previous, const c10::Stream& next, const variable_list& tensors);
-/// `next` waits for `previous`, and in backward the other way round: one node for all tensors.
+/// `next` waits for `previous`, and in backward `previous` for `next`: one node for all tensors.
 variable_list wait(const c10::Stream& previous, const c10::Stream& next, const variable_list& tensors);
 
-/// A node between two streams.
+/// Base of the autograd nodes between two streams.
 class BetweenStreams : public torch::autograd::Node {
  public:
   BetweenStreams(const c10::Stream& previous, const c10::Stream& next) : previous_(previous), next_(next) {}

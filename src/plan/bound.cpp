@@ -105,7 +105,7 @@ bool Block::holds_after_changes(PyObject** registers) {
   ++alarms_;
   alarm_.clear();
   if (settle(registers)) return aten::all_match(tensors_.data(), tensors_.size(), registers);
-  alarm_.raise();  // what has changed was not looked at
+  alarm_.raise();  // the changed dicts were not read again
   return false;
 }
 

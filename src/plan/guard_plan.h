@@ -30,7 +30,7 @@ struct Roots {
   PyFunctionObject* function = nullptr;
   PyObject* exception = nullptr;   // handled in the frame's generator, or by functions if there is none; or null
   PyObject* outer = nullptr;       // handled by whoever resumed that generator, or null
-  const Roots* callers = nullptr;  // of the frames waiting for this one's value, nearest first
+  const Roots* callers = nullptr;  // roots of the frames waiting for this one's value, nearest first
   int caller_count = 0;
 };
 
@@ -87,8 +87,8 @@ class GuardPlan {
   size_t object_count() const { return object_count_; }
   /// The object that owns the description, for the collector; plans of one description share it.
   PyObject* basis() const;
-  /// What all plans of the description keep beside it, in the place of what they kept, which is the answer: the graph
-  /// that the capture made (backend/kept_graph.h). Guards that are required later keep nothing.
+  /// Stores an object for all plans of the description, the capture's graph (backend/kept_graph.h), and returns the one
+  /// stored before. Guards that are required later store none.
   Owned<> keep(Owned<> kept);
   PyObject* kept() const;  // borrowed; null if there is none
   struct Statistics {

@@ -73,7 +73,7 @@ struct Program {
   std::vector<uint32_t> roots;              // pinned objects first, roots with a base last
   uint32_t pinned_end = 0;                  // steps [0, pinned_end): pinned objects and their subtrees
   std::vector<uint32_t> reads;              // registers, in the description's order
-  std::vector<Number> symbols, properties;  // of the description's shapes, in its order
+  std::vector<Number> symbols, properties;  // those of the description's shapes, in its order
 };
 
 }  // namespace gramme::plan

@@ -14,7 +14,7 @@ namespace {
 
 using SourceKind = source::Kind;
 
-constexpr std::array<const char*, 3> kNames{"tags", "watched", "slots"};  // of DictEvidence
+constexpr std::array<const char*, 3> kNames{"tags", "watched", "slots"};  // names of DictEvidence
 
 bool is_had(DictEvidence evidence) {
   switch (evidence) {

@@ -1,3 +1,4 @@
+// Finds a segment's objects by their descriptions, and rebuilds its sources and guards with them.
 #include "portable/bind.h"
 
 #include "base/error.h"
@@ -65,7 +66,7 @@ Owned<> Finder::find(const ObjectRef& ref) {
 
 namespace {
 
-/// Objects in the order of visit().
+/// A visitor that puts the objects in place, in the order of visit().
 class Next {
  public:
   explicit Next(const std::vector<Owned<>>& objects) : objects_(objects) {}
@@ -73,7 +74,7 @@ class Next {
   void operator()(Place, Owned<T>& owned) {
     if (const Owned<>& other = next()) owned = Owned<T>::share(reinterpret_cast<T*>(other.get()));
   }
-  /// Of what cannot be put elsewhere: the class in a description of tensors.
+  /// For members that cannot be replaced: the class in a tensor's description.
   template <class T>
   void operator()(Place, const Owned<T>& owned) {
     const Owned<>& other = next();
@@ -91,7 +92,7 @@ class Next {
   size_t at_ = 0;
 };
 
-/// A description in a pool of its own.
+/// A copy of the guards' description with a new pool of sources.
 plan::GuardDescription with_objects(const plan::GuardDescription& from, Next& next) {
   plan::GuardDescription made = from;
   for (guards::Fact& fact : made.facts) visit(fact, next);
@@ -114,7 +115,7 @@ plan::GuardDescription with_objects(const plan::GuardDescription& from, Next& ne
   return made;
 }
 
-/// All but the guards goes from one segment to the other.
+/// Moves everything except the guards from one segment to the other.
 void move_rest(plan::Segment& from, plan::Segment& to) {
   auto& [start, steps, guards, graph_inputs, classed, compiled, call, graph_outputs, restored, lasting, random,
          sets_modes, iterates, replay, levels, exit, ending, effects, operations, operators, graph_module, hits, number,

@@ -1,4 +1,4 @@
-// From descriptions to objects again: in another call, or in another process that has imported the same modules.
+// Finds the objects of descriptions again, in another call or in another process that has imported the same modules.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace gramme::portable {
 
-/// What a call's objects are found by.
+/// Finds objects by their descriptions, by name or in one call.
 class Finder {
  public:
   Finder(const source::Pool& pool, const plan::Roots& roots) : pool_(pool), roots_(roots) {}
-  /// A new reference; null with a line in `missing` if nothing is there, or something that does not do the same.
+  /// A new reference; null with a line in `missing` if there is no object, or one with another digest.
   Owned<> find(const ObjectRef& ref);
   std::vector<std::string> missing;
 
@@ -27,8 +27,8 @@ class Finder {
   const plan::Roots& roots_;
 };
 
-/// The segment with these objects in the place of its own, in the order of visit(), a null standing for the one it has;
-/// its guards are not bound to anything. The old segment is used up.
+/// The segment with these objects in place of its own, in the order of visit(); null keeps the present one. Its guards
+/// are not bound yet. The old segment is consumed.
 std::unique_ptr<plan::Segment> with_objects(std::unique_ptr<plan::Segment> segment,
                                             const std::vector<Owned<>>& objects);
 

@@ -1,3 +1,4 @@
+// Recognises bound C functions (builtin methods and slot wrappers) and binds them again.
 #include "portable/bound.h"
 
 #include "base/once.h"
@@ -6,14 +7,14 @@
 namespace gramme::portable {
 namespace {
 
-/// Of slots: (1).__add__.
+/// The type of bound slot wrappers such as (1).__add__.
 PyTypeObject* wrapper_type() {
   return once([] { return Py_TYPE(take(PyObject_GetAttrString(Py_None, "__str__")).get()); });
 }
 
 bool is_slot(PyObject* object) { return Py_IS_TYPE(object, wrapper_type()); }
 
-/// The descriptor of C, raw; null if there is none.
+/// The type's descriptor, if it is of a C function; else null.
 PyObject* descriptor_of(PyTypeObject* type, PyObject* name) {
   PyObject* found = cpython::type_lookup(type, name);
   if (!found) return nullptr;
@@ -44,7 +45,7 @@ Owned<> bind_again(PyObject* self, const std::string& name) {
     PyObject* own = descriptor_of(type, key.get());
     if (own && Py_IS_TYPE(own, &PyClassMethodDescr_Type)) return take(Py_TYPE(own)->tp_descr_get(own, nullptr, self));
     PyObject* raw = cpython::type_lookup(type, key.get());
-    if (raw && PyCFunction_Check(raw)) return share(raw);  // __new__, in its class as it is
+    if (raw && PyCFunction_Check(raw)) return share(raw);  // __new__, which a class holds as a bound function
   }
   PyObject* found = descriptor_of(Py_TYPE(self), key.get());
   if (!found || Py_IS_TYPE(found, &PyClassMethodDescr_Type)) return {};

@@ -1,3 +1,4 @@
+// A tagged binary format: one character for the type, then lengths and contents in a fixed byte order.
 #include "portable/canonical.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kDeepest = 100;
 
-/// Types of torch whose objects are constants: each object has a name in the module torch, or is its text.
+/// Types of torch whose objects are constants: an object is identified by its name in the module torch, or by its text.
 struct TorchTypes {
   PyObject* module = take(import_module("torch")).release();
   PyTypeObject* dtype = imported_type("torch", "dtype");
@@ -38,7 +39,7 @@ void add_double(std::string& bytes, double number) {
   add_number(bytes, bits);
 }
 
-/// By C code of the type's own.
+/// The UTF-8 of a str.
 std::string text_of(Owned<> text) {
   Py_ssize_t size;
   const char* chars = PyUnicode_AsUTF8AndSize(text.get(), &size);
@@ -111,7 +112,7 @@ class Encoder {
     return true;
   }
 
-  /// Its ends are ints of CPython's own, whatever it was made of.
+  /// A range holds exact ints, whatever it was made from.
   bool add_range(PyObject* range) {
     bytes_ += 'r';
     for (const char* name : {"start", "stop", "step"})
@@ -168,7 +169,7 @@ class Decoder {
     std::memcpy(&value, &bits, sizeof value);
     return value;
   }
-  /// How many follow, each of one byte at least.
+  /// A number of items, each of at least one byte.
   size_t count() {
     const uint64_t value = number();
     if (value > left_.size()) refuse();

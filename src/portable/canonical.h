@@ -1,10 +1,10 @@
-// Constants as bytes: equal for the same constant in every process, different for any other.
+// Encodes constants as bytes that are equal in every process, and different for different constants.
 //
 //   std::string bytes;
 //   if (encode(object, bytes)) Owned<> again = decode(bytes);
 //
-// 1, 1.0 and True differ, so do 0.0 and -0.0, and two NaNs of other bits; members of a frozenset are in the order of
-// their bytes, since the set's own depends on hashes. Runs no Python.
+// 1, 1.0 and True differ; so do 0.0 and -0.0, and NaNs with different bits. Members of a frozenset are sorted by their
+// bytes, since a set's own order depends on hashes. Runs no Python.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,15 +13,15 @@
 
 namespace gramme::portable {
 
-/// Appends the bytes. False, with nothing said of what was appended, if it is no constant or one too deep: those of
-/// source/constant.h but NumPy's scalars, and torch's dtypes, layouts, memory formats, devices and Sizes of ints.
+/// Appends the bytes of a constant: those of source/constant.h except NumPy's scalars, and torch's dtypes, layouts,
+/// memory formats, devices and Sizes of ints. False if it is none or nested too deeply; `bytes` is undefined then.
 bool encode(PyObject* object, std::string& bytes);
-/// A constant of its own; throws PythonError (ValueError) if the bytes are not of one. Names are interned.
+/// A new constant; throws PythonError (ValueError) for other bytes. Identifiers are interned.
 Owned<> decode(std::string_view bytes);
 
-/// Bytes preceded by their number, so that two fields never run into each other.
+/// Appends bytes preceded by their length, so that fields cannot be confused.
 void add_field(std::string& bytes, std::string_view field);
-/// A str's characters, each with its whole number: also of lone surrogates.
+/// A str's code points, four bytes each: lone surrogates too.
 std::string characters(PyObject* text);
 
 }  // namespace gramme::portable

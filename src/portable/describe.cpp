@@ -1,3 +1,5 @@
+// Chooses for each object how it can be found again: as a constant, by name in a module, in the call by a fact that
+// states its place, or from its parts.
 #include "portable/describe.h"
 
 #include <algorithm>
@@ -17,7 +19,7 @@ constexpr int kDeepest = 50;
 
 ObjectRef unportable(Unportable reason) { return {.kind = ObjectRef::Kind::ByIdentity, .reason = reason}; }
 
-/// True if its members have the same hashes in each process. A single member has its place whatever its hash is.
+/// True if the set's members have the same hashes in each process. A single member has its place with any hash.
 bool has_steady_hashes(PyObject* set) {
   PyObject* member;
   Py_hash_t hash;
@@ -49,7 +51,7 @@ Describer::Describer(const plan::Segment& segment, PyCodeObject* code, Naming& n
 }
 
 void Describer::note_facts(const plan::GuardDescription& guards) {
-  std::vector<const guards::Fact*> behind;  // objects that are held: where those are found has to be known first
+  std::vector<const guards::Fact*> behind;  // those about held objects, found only after the others
   for (const guards::Fact& fact : guards.facts)
     fact.source->root()->kind == source::Kind::Pinned ? behind.push_back(&fact) : note(fact);
   for (const guards::Fact* fact : behind)
@@ -81,8 +83,9 @@ ObjectRef Describer::describe(Place place, PyObject* object) {
   return described(object, 0);
 }
 
-/// What is compared member by member has no order. That of Places facts and of replays is part of what they say: such a
-/// set is portable if a new one comes to the same places in each process, whatever was in this one before.
+/// Sets that are compared member by member have no order. For Places facts and in replays the order counts
+/// (`in_order`): such a set is portable if a new one has the same places in each process, whatever this one held
+/// before.
 ObjectRef Describer::of_set(PyObject* set, bool in_order) {
   ObjectRef ref{.kind = ObjectRef::Kind::Set, .digest = PySet_Check(set) ? "set" : "frozenset"};
   if (!encode(take(PySequence_Tuple(set)).get(), ref.bytes)) return unportable(Unportable::Container);
@@ -96,10 +99,10 @@ ObjectRef Describer::described(PyObject* object, int depth) {
   const auto known = in_call_.find(object);
   const bool is_itself = known != in_call_.end() && known->second.part == ObjectRef::Part::Itself;
   ObjectRef ref{.kind = ObjectRef::Kind::Constant};
-  // A fact about the very object holds of no other that is equal.
+  // A fact about an object's identity does not hold for an equal object.
   if (encode(object, ref.bytes) && (!is_itself || decode(ref.bytes).get() == object)) return ref;
   ref.bytes.clear();
-  if (PyTuple_CheckExact(object) && !is_itself && depth < kDeepest) {  // no other tuple is a class's own, say
+  if (PyTuple_CheckExact(object) && !is_itself && depth < kDeepest) {  // by identity a new one will not do
     ref.kind = ObjectRef::Kind::Tuple;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       ref.items.push_back(described(PyTuple_GET_ITEM(object, i), depth + 1));
@@ -133,13 +136,13 @@ ObjectRef Describer::described(PyObject* object, int depth) {
   return unportable(reason_of(object));
 }
 
-/// A bound function is its parts. Nothing tells other such objects from their like.
+/// A bound function is described by its parts. Other opaque objects cannot be distinguished from each other.
 ObjectRef Describer::of_opaque(PyObject* object, int depth) {
   if (std::optional<ObjectRef> bound = of_bound(object, depth)) return *bound;
   return unportable(reason_of(object));
 }
 
-/// What classes and functions that only the call leads to have for themselves.
+/// Finds objects through classes and functions that only the call leads to.
 const ObjectRef* Describer::beyond_call(PyObject* object) {
   if (!std::exchange(went_beyond_, true))
     for (const auto& [from, place] : in_call_) {
@@ -183,7 +186,7 @@ Unportable Describer::reason_of(PyObject* object) {
 
 std::vector<Described> describe(const plan::Segment& segment, PyCodeObject* code, Naming& naming) {
   Describer describer(segment, code, naming);
-  visit(segment, [&](Place, const auto& owned) {  // what one is found by may be known only when another was
+  visit(segment, [&](Place, const auto& owned) {  // a first pass: finding one class may make others findable
     auto* object = reinterpret_cast<PyObject*>(owned.get());
     if (PyType_Check(object)) naming.find(object);
   });

@@ -1,4 +1,4 @@
-// The inventory of a segment: how each object that it holds can be found again, and the other way round.
+// Describes how each object that a segment holds can be found again.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace gramme::portable {
 
-/// Objects of a segment, by the facts that say where a call has them.
+/// Describes the objects of one segment. Facts of its guards state where a call has them.
 class Describer {
  public:
-  /// `code` is that of the frame in which the segment starts.
+  /// `code` belongs to the frame in which the segment starts.
   Describer(const plan::Segment& segment, PyCodeObject* code, Naming& naming);
   ObjectRef describe(Place place, PyObject* object);
 
@@ -25,7 +25,7 @@ class Describer {
   void note(PyObject* object, const source::Source* source, ObjectRef::Part part);
   void note(const guards::Fact& fact);
   void note_facts(const plan::GuardDescription& guards);
-  /// True if the held object that it begins with is found in the call, or by a name.
+  /// True if the source's root, an object that the segment holds, is found in the call or by name.
   bool begins_outside(const source::Source* source);
   ObjectRef described(PyObject* object, int depth);
   static ObjectRef of_set(PyObject* set, bool in_order);
@@ -42,24 +42,24 @@ class Describer {
 
   const source::Pool& pool_;
   std::unordered_map<PyObject*, InCall> in_call_;
-  std::unordered_map<PyObject*, ObjectRef> beyond_call_;  // what hangs off that
+  std::unordered_map<PyObject*, ObjectRef> beyond_call_;  // reachable from in_call_
   bool went_beyond_ = false;
 };
 
 struct Described {
   Place place;
-  PyObject* object;  // the segment's
+  PyObject* object;  // as in the segment
   ObjectRef ref;
 };
 
-/// All of a segment, in the order of visit().
+/// All objects of a segment, in the order of visit().
 std::vector<Described> describe(const plan::Segment& segment, PyCodeObject* code, Naming& naming);
 
-/// The same of a graph that the segment stands for: what graph::Kept asks for, in that order.
+/// The same for the segment's graph: its objects in the order of graph::Kept.
 std::vector<Described> describe(const graph::Kept& graph, const plan::Segment& segment, PyCodeObject* code,
                                 Naming& naming);
 
-/// Why not each object can be found again; empty if they can. What the backend made does not count.
+/// Why objects cannot be found again; empty if all can. Objects that the backend made are left out.
 std::vector<std::string> why_not_portable(const plan::Segment& segment, const std::vector<Described>& described);
 
 }  // namespace gramme::portable

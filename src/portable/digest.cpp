@@ -1,3 +1,4 @@
+// Builds the bytes of a code object from canonical forms of its parts, and keeps their SHA-256 with the code.
 #include "portable/digest.h"
 
 #include <cstring>

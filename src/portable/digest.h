@@ -1,8 +1,8 @@
-// What a code object does, as a number: the same for equal code, wherever and when it was compiled.
+// A digest of a code object: the same for code that does the same, in whichever process it was compiled.
 //
-// In it: instructions without what CPython wrote into them since, constants (code in them by its own digest), names,
-// kinds of variables, counts of arguments, flags, the exception table, the code's own names, the version of CPython.
-// Not in it: file and lines, which tracebacks take from the live code.
+// Included: instructions without CPython's specialisations, constants (nested code by its digest), names, kinds of
+// variables, numbers of arguments, flags, the exception table, the code's own names, the version of CPython. Not
+// included: file and lines, which tracebacks take from the live code.
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@
 
 namespace gramme::portable {
 
-/// 32 bytes, kept with the code object; empty if it has a constant that no compiler gives it. Runs no Python.
+/// 32 bytes, kept with the code object; empty if it has a constant that the compiler never makes. Runs no Python.
 std::string digest_of(PyCodeObject* code);
 
 }  // namespace gramme::portable

@@ -1,3 +1,4 @@
+// Looks objects up by module and qualified name instead of tracking lifetimes.
 #include "portable/lasting.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kDeepest = 4;
 
-/// True if its module has it under its own name.
+/// True if its module holds the object under this dotted name.
 bool is_named(PyObject* object, const std::string& names) {
   Path path{module_of(object), {}};
   if (!module_named(path.module)) return false;
@@ -24,7 +25,7 @@ bool is_named(PyObject* object, const std::string& names) {
     begin = end + 1;
   }
   if (resolve(path).get() == object) return true;
-  path.steps.push_back({StepKind::Function});  // of a static method, say
+  path.steps.push_back({StepKind::Function});  // e.g. of a static method
   return resolve(path).get() == object;
 }
 
@@ -40,11 +41,11 @@ bool lasts(PyTypeObject* type) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return true;
   auto* object = reinterpret_cast<PyObject*>(type);
   PyObject* module = module_named(module_of(object));
-  return (module && Py_IS_TYPE(module, type)) ||  // of a module put in another's place
+  return (module && Py_IS_TYPE(module, type)) ||  // the class of a module object in sys.modules
          is_named(object, text_or_empty(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname));
 }
 
-/// One of a module; or a wrapper of such, which holds nothing else of the program's.
+/// True for a function of a module, or a wrapper of one that holds no other objects of the program.
 bool lasts(PyFunctionObject* function, int depth) {
   if (is_named(reinterpret_cast<PyObject*>(function), text_or_empty(function->func_qualname))) return true;
   if (!module_named(module_of(reinterpret_cast<PyObject*>(function)))) return false;

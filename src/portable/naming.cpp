@@ -1,4 +1,4 @@
-// The way to objects: modules gone through breadth first, so that the shortest way is found first.
+// Finds paths to objects: a breadth-first search through modules, so that the shortest path comes first.
 #include <deque>
 
 #include "base/type_dict.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLongestPath = 10;
 
-/// What nobody asks the way to: constants, and what is shared by many.
+/// False for objects whose path is never needed: constants, and objects that many others share.
 bool is_worth_a_way(PyObject* object) {
   return !(object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
            PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PyTuple_CheckExact(object) ||
@@ -94,7 +94,7 @@ const Path* Naming::find_code(PyObject* code) {
   return nullptr;
 }
 
-/// Operators of torch are kept where they were first asked for: torch.ops.aten.add.Tensor.
+/// The path of a torch operator, which is an attribute after its first use: torch.ops.aten.add.Tensor.
 const Path* Naming::find_operator(PyObject* object) {
   PyObject *overload = of_torch::if_loaded(of_torch::OpOverload),
            *packet = of_torch::if_loaded(of_torch::OpOverloadPacket);
@@ -124,7 +124,7 @@ const Path* Naming::keep(PyObject* object, Path path) {
   return &others_.insert_or_assign(object, std::move(path)).first->second;
 }
 
-/// One of C, which knows its class: of classes of CPython's that no module of their own has.
+/// The path of a C descriptor through its class, for classes of CPython that no module holds.
 const Path* Naming::find_descriptor(PyObject* descriptor) {
   PyTypeObject* type = Py_TYPE(descriptor);
   if (type != &PyMethodDescr_Type && type != &PyWrapperDescr_Type && type != &PyClassMethodDescr_Type &&
@@ -137,7 +137,7 @@ const Path* Naming::find_descriptor(PyObject* descriptor) {
   return keep(descriptor, std::move(path));
 }
 
-/// In a module that was gone through for another object: functions of named tuples say that they are of no module.
+/// Looks in modules that were searched before: functions of named tuples name no module.
 const Path* Naming::find_in_known(PyObject* object) {
   for (const auto& [module, index] : modules_)
     if (const auto found = index.find(object); found != index.end() && leads_to(found->second, object))
@@ -156,7 +156,7 @@ const Path* Naming::find(PyObject* object) {
     return &found->second;
   if (const Path* path = find_operator(object)) return path;
   if (const Path* path = find_descriptor(object)) return path;
-  // An object of a class: an enumeration's member, a class's own constant.
+  // An attribute of its class: an enumeration's member, a class's own constant.
   if (const Path* path = find_in(module_of(reinterpret_cast<PyObject*>(Py_TYPE(object))), object)) return path;
   return find_in_known(object);
 }

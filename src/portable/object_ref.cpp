@@ -1,3 +1,4 @@
+// Texts and digests of described objects. A digest covers only what no fact of the guards checks.
 #include "portable/object_ref.h"
 
 #include <sys/stat.h>
@@ -26,7 +27,7 @@ std::string name_of_type(PyTypeObject* type) {
   return module + "." + text_or_empty(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
 }
 
-/// How instances are made and laid out, and by which classes names are looked up.
+/// The class's metaclass, MRO, and layout of instances, as text.
 std::string layout_of(PyTypeObject* type) {
   std::string text = "class " + name_of_type(Py_TYPE(type));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i)
@@ -37,7 +38,7 @@ std::string layout_of(PyTypeObject* type) {
   return text;
 }
 
-/// Its file, how long that is and when it was written; "built in" if there is none.
+/// The module's file with size and time of modification; "built in" if there is none.
 std::string file_of_module(const std::string& name) {
   PyObject* module = module_named(name);
   const std::string file = module ? text_or_empty(child(module, {StepKind::Attr, "__file__"}).get()) : "";
@@ -49,7 +50,7 @@ std::string file_of_module(const std::string& name) {
 
 std::string of_code(PyObject* code) { return "code " + hex(digest_of(reinterpret_cast<PyCodeObject*>(code))); }
 
-/// Classes by name: the tuple is an order in which they are looked into.
+/// The classes in a tuple, or its items' classes, by name and in order.
 std::string of_items(PyObject* tuple) {
   std::string text = "tuple of";
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
@@ -59,13 +60,13 @@ std::string of_items(PyObject* tuple) {
   return text;
 }
 
-/// Of a named tuple: it gives the item of an index.
+/// True for a descriptor of a named tuple's field, which returns the item of an index.
 bool is_field(PyObject* object) {
   PyTypeObject* const type = once([] { return imported_type("_collections", "_tuplegetter"); });
   return Py_IS_TYPE(object, type);
 }
 
-/// Of an instance of a class below a builtin one, and of an enumeration's member: what it is besides its attributes.
+/// The builtin value inside an instance of a builtin's subclass, or an enumeration member's value, as text.
 std::string payload_of(PyObject* object) {
   static PyObject* const value_name = intern("_value_");  // no name of torch: of enumerations
   Owned<> plain;

@@ -1,4 +1,4 @@
-// An object of a segment as another process, or another call, can find it.
+// The description of a segment's object by which another call or process finds it.
 #pragma once
 #include <string>
 #include <vector>
@@ -20,15 +20,15 @@ const char* because(Unportable reason);
 struct ObjectRef {
   enum class Kind : uint8_t {
     Constant,   // bytes (canonical.h)
-    Named,      // path; `digest` says what has to be there
-    FromCall,   // what the source reads, `part` of it, and on from there by the steps of `path`
-    Bound,      // the C function called `bytes` of the class of the object items[0], or of that class, bound to it
+    Named,      // path; `digest` is that of the object to find
+    FromCall,   // `part` of what the source reads, then the steps of `path`
+    Bound,      // a C function named `bytes`, bound to the object or class items[0]
     FrozenSet,  // items
     Tuple,      // items
-    Set,        // a set, or as `digest` says a frozenset, of constants: bytes, of a tuple of them in the set's order
+    Set,        // a set (or a frozenset: see `digest`) of constants: bytes of a tuple of them in the set's order
     ByIdentity,
   };
-  /// What of the object that the source reads.
+  /// The part of the object that the source reads.
   enum class Part : uint8_t { Itself, Type, Code };
 
   Kind kind = Kind::ByIdentity;
@@ -45,14 +45,14 @@ struct ObjectRef {
   std::string print(const source::Pool& pool) const;
 };
 
-/// A new one, of the kind Set.
+/// A new set for a description of the kind Set.
 Owned<> made_set(const ObjectRef& ref);
-/// What has to be the same of an object found by its name or in a call, as text: of a function or code the digest of
-/// its code, of a class how its instances are laid out, of a C function the file of its module, of an instance its
-/// class and the number or text that it is. What else an instance holds, facts say.
+/// What an object found by name or in a call must have in common with the original, as text. Functions and code: the
+/// code's digest. Classes: bases and layout. C functions: the file of their module. Instances: the class and a builtin
+/// value inside; guards check everything else.
 std::string digest_of_object(PyObject* object);
-/// True for an instance of a type in C that keeps to itself what it does. Captures know such objects by identity, so no
-/// fact tells one from another.
+/// True for an instance of a C type with hidden state. Guards compare such objects by identity only, so equivalent ones
+/// cannot be recognised.
 bool is_opaque(PyObject* object);
 
 }  // namespace gramme::portable

@@ -1,3 +1,4 @@
+// Following and printing paths.
 #include "portable/path.h"
 
 #include "base/type_dict.h"

@@ -1,4 +1,4 @@
-// A way to an object that another process can go too: from a module that is imported, by names.
+// A path to an object that is valid in another process too: from an imported module through named steps.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -29,27 +29,26 @@ struct Path {
   std::string print() const;
 };
 
-/// Each after the joint, then after a dot.
+/// The steps as text: `joint` before the first, a dot before the others.
 std::string print(const std::vector<PathStep>& steps, char joint);
-/// What the steps lead to; null if there is nothing, or nothing to begin with.
+/// The object at the end of the steps; null if there is none, or `from` is null.
 Owned<> follow(Owned<> from, const std::vector<PathStep>& steps);
-/// What lies at the end; null if there is nothing. Imports nothing and runs no Python.
+/// The object at the path's end; null if there is none. Imports nothing and runs no Python.
 Owned<> resolve(const Path& path);
 
-/// Objects with the shortest way to each from where one began.
+/// Objects with the shortest path to each from a starting object.
 using Ways = std::unordered_map<PyObject*, std::vector<PathStep>>;
-/// All that one comes to from an object of a module, itself too.
+/// Everything reachable from an object of a module, including the object.
 Ways ways_from(PyObject* object, const std::string& module);
 
-/// The way to objects, by going through what modules hold. It is made on demand and for a short time: it is not told of
-/// changes.
+/// Finds paths by searching modules on demand. Use it for a short time only: it does not notice changes.
 class Naming {
  public:
   Naming();
   ~Naming();
   Naming(const Naming&) = delete;
-  /// Null if no module leads to it. The shortest way from the module that the object says it is of, else from any that
-  /// has it as a global.
+  /// The shortest path from the object's own module, else from any module that holds it as a global; null if there is
+  /// none.
   const Path* find(PyObject* object);
 
  private:

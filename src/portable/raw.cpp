@@ -1,3 +1,4 @@
+// Each step of a path in both directions: child() follows one, children() lists those possible.
 #include "portable/raw.h"
 
 #include <cstring>
@@ -14,7 +15,7 @@ PyTypeObject* partial_type() {
   return once([] { return imported_type("functools", "partial"); });
 }
 
-/// Its dict under a name; null if there is none.
+/// The dict's value under a name; null if there is none.
 PyObject* entry(PyObject* dict, const char* name) {
   const Owned<> key = Owned<>::steal(PyUnicode_InternFromString(name));
   PyObject* value = nullptr;
@@ -28,7 +29,7 @@ Owned<> attribute(PyObject* object, const std::string& name) {
   return cpython::instance_attribute(object, key.get(), &value) == cpython::Lookup::Found ? share(value) : Owned<>();
 }
 
-/// Of an object of CPython's own type: by a member in C.
+/// An attribute of an object of a builtin type, which is a C member.
 Owned<> member(PyObject* object, const char* name) {
   Owned<> found = Owned<>::steal(PyObject_GetAttrString(object, name));
   if (!found) PyErr_Clear();
@@ -68,19 +69,19 @@ void add(Children& children, PathStep step, Owned<> child) {
   if (child) children.emplace_back(std::move(step), std::move(child));
 }
 
-/// What a dict has under strs.
+/// Adds the dict's values with str keys.
 void add_entries(Children& children, PyObject* dict, StepKind kind) {
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);)
     if (const std::string name = text_or_empty(key); !name.empty()) add(children, {kind, name}, share(value));
 }
 
-/// One that only its instances lead to: of modules put in another's place, or a metaclass.
+/// Adds the object's class if it is not the usual one: the class of a special module object, or a metaclass.
 void add_class(Children& children, PyObject* object, PyTypeObject* usual) {
   if (!Py_IS_TYPE(object, usual)) add(children, {StepKind::Class}, child(object, {StepKind::Class}));
 }
 
-/// Functions and classes that an instance has for itself.
+/// Adds functions and classes among an instance's own attributes.
 void add_own(Children& children, PyObject* object) {
   for (auto& [step, value] : own_attributes(object))
     if (PyFunction_Check(value.get()) || PyType_Check(value.get())) add(children, std::move(step), std::move(value));
@@ -153,7 +154,7 @@ std::vector<std::pair<PathStep, Owned<>>> children(PyObject* object, const std::
       add(all, {StepKind::Cell, "", i}, in_cell(object, i));
   }
   if (module_of(reinterpret_cast<PyObject*>(Py_TYPE(object))) == module) add_own(all, object);
-  for (const char* name : {"__wrapped__", "func", "fget", "fset", "fdel"})  // of wrappers and descriptors
+  for (const char* name : {"__wrapped__", "func", "fget", "fset", "fdel"})  // held by wrappers and descriptors
     add(all, {StepKind::Attr, name}, PyDict_Check(object) ? Owned<>() : attribute(object, name));
   return all;
 }

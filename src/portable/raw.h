@@ -1,4 +1,4 @@
-// What an object holds by name or index, read raw: no Python runs.
+// Reads what an object holds by name or index, without running Python.
 #pragma once
 #include <string>
 #include <utility>
@@ -9,20 +9,20 @@
 
 namespace gramme::portable {
 
-/// In sys.modules, borrowed; null if it is not there or is no module.
+/// The module in sys.modules, borrowed; null if there is none, or it is another object.
 PyObject* module_named(const std::string& name);
-/// What the step leads to from the object; null if there is nothing.
+/// The object at the end of one step; null if there is none.
 Owned<> child(PyObject* object, const PathStep& step);
-/// Where one may go on from the object of a module, with what is there: classes and functions of the module, and what
-/// they are wrapped in.
+/// The possible steps from an object of a module, with the objects they lead to: classes and functions of the module,
+/// and their wrappers.
 std::vector<std::pair<PathStep, Owned<>>> children(PyObject* object, const std::string& module);
 
-/// What an instance or a module has for itself under strs.
+/// The own attributes of an instance or a module with str names.
 std::vector<std::pair<PathStep, Owned<>>> own_attributes(PyObject* object);
 
 /// The str's text; empty if it is null, no str or has no UTF-8.
 std::string text_or_empty(PyObject* text);
-/// What the object says of where it comes from; empty if it says nothing.
+/// The name of the module that the object states as its own; empty if it states none.
 std::string module_of(PyObject* object);
 
 }  // namespace gramme::portable

@@ -1,9 +1,9 @@
-// All objects that a segment holds, place by place.
+// Visits all objects that a segment holds, each with the kind of its place.
 //
 //   visit(segment, [](Place place, auto& owned) { ... });     // Owned<>& or Owned<PyCodeObject>&
 //
-// The list is closed: each struct is taken apart into all of its fields, and a field is either given to the visitor or
-// is of a type of which it is known that it holds no object. A new field, or one of another type, does not compile.
+// The list is complete by construction: each struct is decomposed into all of its fields, and a field is either visited
+// or has a type listed as holding no object. A new field, or one of a new type, does not compile.
 #pragma once
 #include <string>
 #include <tuple>
@@ -32,7 +32,7 @@ constexpr bool kPlain = Plain<std::remove_cvref_t<T>>::value;
 template <>
 struct Plain<std::string> : std::true_type {};
 template <>
-struct Plain<const char*> : std::true_type {};  // a text of gramme's own
+struct Plain<const char*> : std::true_type {};  // a string constant of gramme
 template <>
 struct Plain<plan::CallGraph> : std::true_type {};
 template <>
@@ -44,7 +44,7 @@ struct Plain<std::vector<T, A>> : Plain<T> {};
 template <class... T>
 struct Plain<std::tuple<T&...>> : std::bool_constant<(kPlain<T> && ...)> {};
 
-/// All fields of a struct, and that none of them holds an object.
+/// Decomposes a struct into fields none of which holds an object.
 #define GRAMME_PLAIN(type, ...)              \
   inline auto fields_of(const type& whole) { \
     auto& [__VA_ARGS__] = whole;             \
@@ -72,7 +72,7 @@ concept Is = std::same_as<std::remove_const_t<T>, Struct>;
 
 }  // namespace closed
 
-// Each takes a struct, const or not, and gives the visitor references as const as it is.
+// Each takes a struct, const or not, and passes the visitor references of the same constness.
 
 template <class Visit>
 void visit(const aten::TensorSpec& spec, Visit&& give) {
@@ -168,7 +168,7 @@ void visit(Writes& writes, Visit&& give) {
   }
 }
 
-/// All but what the guards hold.
+/// Visits everything except the guards.
 template <closed::Is<plan::Segment> Segment, class Visit>
 void visit_all_but_guards(Segment& segment, Visit&& give) {
   auto& [start, steps, guards, graph_inputs, classed, compiled, call, graph_outputs, restored, lasting, random,

@@ -19,7 +19,7 @@ using namespace value;
 
 namespace {
 
-/// True if hash() of it raises TypeError.
+/// True if hash() of the key raises TypeError.
 bool is_unhashable(Trace& trace, Value* key) {
   static PyObject* const hash = intern("__hash__");
   if (auto* set = as<Set>(key)) return !set->frozen;
@@ -37,7 +37,7 @@ Value* hash_tuple(Trace& trace, Tuple* tuple, Value* whole, KeyOf use) {
   return tuple;
 }
 
-/// Sees a key all the way down. `whole` is the key that contains this one, or itself.
+/// Sees a key and all its parts. `whole` is the key that contains this one, or itself.
 Value* fit_key(Trace& trace, Value* key, Value* whole, KeyOf use) {
   if (auto* tuple = as<Tuple>(key = trace.see(key))) return hash_tuple(trace, tuple, whole ? whole : key, use);
   if (auto* number = as<Number>(key)) return trace.constant(known_number(trace, number, Reason::DataDependentValue));

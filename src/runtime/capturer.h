@@ -16,8 +16,8 @@ struct WaitingView {
   PyObject* const* locals;
   PyObject* const* stack;  // with the operands of the instruction
   int depth;
-  int unit;           // of the instruction
-  plan::Gives gives;  // what becomes of the value that the other returns
+  int unit;           // code unit of the instruction
+  plan::Gives gives;  // use of the value that the other returns
 };
 
 /// Numbers for all that a capture depends on beside the program. Segments of another entry with equal terms may serve
@@ -37,11 +37,11 @@ struct FrameView {
   int depth;
   int offset;           // code unit of the next instruction; 0 at the function's start (prologue not run yet)
   PyObject* exception;  // the exception being handled, or null
-  PyObject* outer;      // that around the generator under way
+  PyObject* outer;      // the one handled around the running generator
   std::vector<WaitingView> callers = {};  // nearest first: a segment may return into them
   bool iterates = true;                   // the segment may take items of iterators that exist already
   bool rehearses = false;                 // aot_eager gets the graph instead of the compiler
-  Terms terms = {};                       // of the segment that a capture makes, unless no other entry may have it
+  Terms terms = {};                       // terms of the captured segment; none if it may not be shared
 };
 
 /// A segment that could not be used, and why.
@@ -79,7 +79,7 @@ class Capturer {
   /// rejected.
   virtual bool generalize(const FrameView&) { return false; }
   /// Called when the recompile limit is reached for a resume point: warns (or raises under fullgraph), naming the guard
-  /// that kept failing. True: run plainly from now on.
+  /// that kept failing. True: run uncompiled from now on.
   virtual bool limit_reached(const FrameView& frame, int limit, const Mismatch& failing) = 0;
   /// True if recompiling() is to be called before a capture at a place that has segments already.
   virtual bool wants_reasons() const { return false; }

@@ -32,7 +32,7 @@ class CaptureScope {
 };
 
 constexpr int kFailuresBeforeFreeze = 2;
-constexpr int kLevelsToCapture = 300;  // of recursion: what a first capture imports takes some 250
+constexpr int kLevelsToCapture = 300;  // of recursion: the imports of a first capture take some 250
 
 /// Warns of a defect in gramme. The program's behaviour must not change, so the frame then runs uncompiled.
 bool warn(const char* what, PyCodeObject* code, int line) {
@@ -118,7 +118,7 @@ bool Chain::may_capture(ResumePoint& point) {
   const int limit = capturer.recompile_limit();
   if (point.confined() < limit) return true;
   if (capturer.generalize(view())) return true;
-  point.frozen = taken_ && !point.has_graph();  // a callee without a graph: no capture that the user asked for is lost
+  point.frozen = taken_ && !point.has_graph();  // a callee without a graph: the user asked for none here
   if (point.frozen) return false;
   CaptureScope scope(point);  // limit_reached() warns, which may run any Python
   const Mismatch failing = point.segments.empty() ? Mismatch() : why_not(*point.segments.front());
@@ -141,7 +141,7 @@ bool returns_early(const plan::Segment& segment, size_t callers) {
 
 /// Removes the segments that cannot serve this call, whatever their guards say.
 void Chain::leave_out_unfit(const ResumePoint& point, std::vector<SegmentPtr>& segments) {
-  const size_t callers = point.returns ? view().callers.size() : 0;  // a capture here would go on in them
+  const size_t callers = point.returns ? view().callers.size() : 0;  // a capture here would continue in them
   std::erase_if(segments, [&](const SegmentPtr& each) {
     return (callers && returns_early(*each, callers)) || !is_called_from(*each) || !lets_go_quietly(*each);
   });
@@ -178,7 +178,8 @@ void Chain::take_shared(ResumePoint& point, const Terms& terms, New& found) {
   const plan::Dropped dropped = std::move(found.dropped);
 }
 
-/// Looks for another backend's segment that fits this call. Gives a copy whose graph this entry's backend has compiled.
+/// Looks for another backend's segment that fits this call. Returns a copy whose graph this entry's backend has
+/// compiled.
 SegmentPtr Chain::hand_over(ResumePoint& point, const Terms& terms) {
   std::vector<SegmentPtr> known = segments_with_graphs(table(), point, terms);
   leave_out_unfit(point, known);
@@ -219,7 +220,7 @@ SegmentPtr Chain::make_segment(ResumePoint& point, const Terms& terms) {
   return segment;
 }
 
-/// Of another entry, if one has what fits; else captured.
+/// Finds a segment of another entry for this call, or else captures one.
 void Chain::find_segment(ResumePoint& point, New& found) {
   const Terms terms = stance == Stance::Default ? family_->capturer().terms() : Terms();
   if (terms.own || terms.captures) take_shared(point, terms, found);

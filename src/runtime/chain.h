@@ -158,15 +158,15 @@ class Chain {
   PyObject* result_ = nullptr;
   bool plain_ = false, taken_;
   Pushed* pushed_ = nullptr;                // until the frame has begun to run
-  size_t index_ = 0;                        // of the frame among them
+  size_t index_ = 0;                        // the frame's index among them
   Chain* caller_ = nullptr;                 // the chain that waits for the frame, if segments may go on there
   size_t depth_ = 0;                        // number of callers, theirs included
   plan::Gives gives_ = plan::Gives::More;   // what the waiting instruction does with the frame's value
   bool taken_over_ = false;                 // a segment that began above has gone on here, or further out
   std::unique_ptr<Landing> landing_;        // the state it left, if it went on here
   std::vector<plan::Roots> callers_roots_;  // roots() points to these
-  std::unique_ptr<Failure> failure_;        // of the graph that raised, if CPython runs the rest for it
-  std::shared_ptr<Callees> callees_;        // of the instructions carried out for real, made with the first
+  std::unique_ptr<Failure> failure_;        // set if a graph raised and CPython runs the rest
+  std::shared_ptr<Callees> callees_;        // for concrete instructions, made at the first
   Owned<> handled_;                         // what the thread handled when a function's frame began
 };
 

@@ -6,7 +6,7 @@
 namespace gramme::runtime {
 
 struct Counters {
-  uint64_t calls = 0;      // of the entry and of callees captured on their own
+  uint64_t calls = 0;      // calls of the entry and of callees captured on their own
   uint64_t frameless = 0;  // hits that made no frame
   uint64_t chained = 0;    // ran in a frame without a new capture
   uint64_t plain = 0;      // run by CPython from the start
@@ -17,7 +17,7 @@ struct Counters {
   uint64_t handovers = 0;  // frames given to CPython in their middle
   uint64_t graph_errors = 0;
   uint64_t graphs = 0;     // run to their end; counted for meters only, as operators is
-  uint64_t operators = 0;  // that eager execution would have dispatched in place of those graphs
+  uint64_t operators = 0;  // operators that eager execution would have dispatched instead
 };
 
 /// Operators that segments have run in graphs, in all threads; arithmetic on numbers does not count. Guarded by the

@@ -8,7 +8,7 @@
 namespace gramme::runtime {
 namespace {
 
-// A look at others must stay cheap beside a capture.
+// Searching other tables must cost little compared with a capture.
 constexpr size_t kMostTables = 64, kMostSegments = 16;
 constexpr size_t kMostKept = 256;
 
@@ -40,7 +40,7 @@ bool is_kept(const plan::Segment& segment) {
   });
 }
 
-/// Gives what has to go, which may run Python.
+/// Adds a segment; returns the evicted one, whose release may run Python.
 SegmentPtr keep(Kept added) {
   std::vector<Kept>& all = kept.segments;
   SegmentPtr dropped;

@@ -1,10 +1,10 @@
-// Segments that one entry captured, for others of equal code: the instances of a class that are compiled one by one,
-// the blocks of a model, functions made anew in a loop.
+// Shares segments between entries of equal code: instances of a class that are compiled one by one, blocks of a model,
+// functions that a loop makes anew.
 //
-// A segment names what it needs by its sources, and its guards say of which objects it holds. So an entry that has
-// nothing for a call looks at what other entries have at the same place of the same code, and if the guards of one hold
-// of its own call, it goes on with a copy: graph and description are the same objects, what the guards are bound to and
-// the counts are its own. Terms, a number, say what captures were told beside the program: backend, flags, settings.
+// A segment refers to objects by sources, and its guards decide for which objects it is valid. So an entry without a
+// segment for a call looks at those of other entries at the same place of the same code. If the guards of one match,
+// the entry uses a copy: graph and description are shared, the bound guards and the counts are its own. Terms, a
+// number, stand for what else determines a capture: backend, flags, settings.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,26 +14,26 @@
 
 namespace gramme::runtime {
 
-/// The tables of a code object, of all families; each from its making to its end.
+/// Lists a table among those of its code object, from its creation to its end.
 void list_table(CodeTable& table);
 void unlist_table(CodeTable& table);
-/// What is captured from now on shares nothing with what was captured before.
+/// Segments captured from now on are not shared with earlier ones.
 void forget_shared();
 
-/// A family ends: segments that hold nothing of the program's that would end with it stay for later entries, the last
-/// few that anybody asked for.
+/// Called when a family ends: keeps segments for later entries if they hold no object of the program that would
+/// otherwise die, up to the most recently used few.
 void keep_segments(const Family& family);
-/// Those with terms that nobody will have again are dropped.
+/// Drops kept segments whose terms no entry will have again.
 void forget_kept(const std::function<bool(uint64_t terms)>& is_over);
-/// The interpreter ends: nothing is kept from now on.
+/// Called at the interpreter's end: keeps nothing from now on.
 void keep_nothing();
 
-/// What tables of the same code have at a resume point, that may serve another one at the point: segments for fixed
-/// sizes first, of each capture one. Those without a graph serve other backends, too. No Python runs.
+/// Segments of tables of the same code that may serve another table at this resume point: one for each capture, those
+/// for fixed sizes first. Segments without a graph may come from other backends too. Runs no Python.
 std::vector<SegmentPtr> shared_segments(const CodeTable& table, const ResumePoint& point, const Terms& terms);
-/// The same of those that were captured for other backends, and keep their graphs.
+/// The same for segments of other backends that keep their graphs.
 std::vector<SegmentPtr> segments_with_graphs(const CodeTable& table, const ResumePoint& point, const Terms& terms);
-/// A copy that is bound to nothing yet.
+/// A copy with unbound guards.
 SegmentPtr copied(const plan::Segment& segment);
 
 }  // namespace gramme::runtime

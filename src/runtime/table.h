@@ -34,7 +34,7 @@ struct ResumePoint {
   int offset = 0;
   Handling handling = Handling::Nothing;
   std::vector<SegmentPtr> segments;  // last hit first
-  bool capturing = false;            // by some thread; the others run plainly meanwhile
+  bool capturing = false;            // by some thread; others run uncompiled meanwhile
   bool frozen = false;               // no more captures: the limit was reached, or several in a row failed
   bool steps = false;                // a segment from here ended at once: the instruction is carried out without lookup
   bool steps_into_callee = false;    // ... and a Python function it calls is captured on its own

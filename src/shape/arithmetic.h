@@ -1,4 +1,5 @@
-// What each operation does to 64-bit words: the one place that knows Python's rounding and where there is no value.
+// What each operation does to 64-bit words. Only this file knows Python's rounding, and for which operands there is no
+// value.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -22,18 +23,18 @@ constexpr uint8_t kOperands[] = {
 };
 constexpr bool takes_two(Operation operation) { return kOperands[static_cast<size_t>(operation)] == 2; }
 
-/// Gives no result, but ends the run where it does not hold.
+/// An operation without a result: it ends the run if its condition does not hold.
 constexpr bool is_requirement(Operation operation) { return operation >= Operation::Require; }
 
-/// Whole numbers up to here are floats as they stand.
+/// Integers of at most this magnitude convert to floats exactly.
 constexpr int64_t kExact = int64_t{1} << 53;
 
 inline double as_float(int64_t word) { return std::bit_cast<double>(word); }
 inline int64_t as_word(double value) { return std::bit_cast<int64_t>(value); }
 
-/// The quotient rounded down, and what it leaves, which has the divisor's sign. The divisor is not zero.
+/// The quotient rounded down, and the remainder, which has the divisor's sign. The divisor is not zero.
 inline std::pair<int64_t, int64_t> floor_division(int64_t a, int64_t b) {
-  if (static_cast<uint64_t>(a | b) >> 32 == 0) {  // a third of the time, and what sizes are
+  if (static_cast<uint64_t>(a | b) >> 32 == 0) {  // a 32-bit division takes a third of the time, and sizes fit
     const auto x = static_cast<uint32_t>(a), y = static_cast<uint32_t>(b);
     return {x / y, x % y};
   }
@@ -53,8 +54,8 @@ inline bool give_whole(double value, int64_t& result) {
   return true;
 }
 
-/// False if there is no value: the result takes more than 64 bits, is no finite float, or Python would raise; of a
-/// Require, if it does not hold. `result` is then anything.
+/// False if there is no value: the result takes more than 64 bits, is no finite float, or Python would raise; for a
+/// Require, if it does not hold. `result` is undefined then.
 [[gnu::always_inline]] inline bool apply(Operation operation, int64_t a, int64_t b, int64_t& result) {
   switch (operation) {
     case Operation::None:

@@ -1,3 +1,5 @@
+// Decides comparisons by intervals and by the guards learned so far. An equality that is learned replaces one of its
+// symbols everywhere.
 #include "shape/assumptions.h"
 
 #include <cmath>
@@ -7,7 +9,7 @@
 namespace gramme::shape {
 namespace {
 
-/// Values that are looked for next to one that is ruled out.
+/// An interval is narrowed past at most this many excluded values.
 constexpr int kMostHoles = 64;
 
 bool mentions(Expr e, int64_t symbol) {
@@ -36,7 +38,7 @@ Range range_of_comparison(Expr e) {
   return {};
 }
 
-/// True if one range is at most, or less than, the other; false if it is never so.
+/// The truth of a <= b or a < b if it holds for all values or for none; else nothing.
 std::optional<bool> ordered(FloatRange a, FloatRange b, bool or_equal) {
   if (or_equal ? a.high <= b.low : a.high < b.low) return true;
   if (or_equal ? a.low > b.high : a.low >= b.high) return false;
@@ -70,7 +72,7 @@ bool Assumptions::is_unbacked(Expr e) const {
 
 // ---- hints
 
-/// Computes in the order of the flat program: what has a hint has a value there.
+/// Computes hints in the order of the flat program, so that what has a hint also has a value there.
 class Assumptions::Hints {
  public:
   using Value = std::optional<int64_t>;
@@ -102,7 +104,7 @@ std::optional<int64_t> Assumptions::hint(Expr e) {
 
 Range Assumptions::range(Expr e) {
   Range range = range_by_structure(e);
-  if (e->kind == Kind::Sum) {  // what is known is of its terms, freed of what divides them all
+  if (e->kind == Kind::Sum) {  // known_ has the terms without constant and common divisor
     Linear sum(e);
     const int64_t content = sum.content(false) * (sum.is_negative() ? -1 : 1);
     sum.constant = 0;
@@ -258,7 +260,7 @@ void Assumptions::learn(Expr e) {
   simplified_.clear();
 }
 
-/// Takes it for true as it stands.
+/// Records it as true in this form.
 void Assumptions::note(Expr e) {
   true_.insert(e);
   if (sides_of(e).left) narrow(e->operands[0].of, range_of_comparison(e));
@@ -283,7 +285,7 @@ void Assumptions::narrow(Expr operand, Range to) {
   }
 }
 
-/// One of the symbols of the equality becomes what it is equal to: one that comes out of data, or else the last.
+/// Solves the equality for one of its symbols and replaces that: preferably one without a hint, else the last.
 void Assumptions::eliminate(Expr equality) {
   const Linear sum(equality->operands[0].of);
   const Operand* chosen = nullptr;
@@ -305,7 +307,7 @@ void Assumptions::eliminate(Expr equality) {
   if (const Expr by = rest.made()) replace(chosen->of->constant, by);
 }
 
-/// What was known of the symbol is known of the expression.
+/// What was known of the symbol now holds for the expression.
 void Assumptions::replace(int64_t symbol, Expr by) {
   std::vector<Expr> substitution(static_cast<size_t>(symbol) + 1);
   substitution.back() = by;

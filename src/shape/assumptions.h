@@ -11,23 +11,23 @@ namespace gramme::shape {
 
 class Assumptions {
  public:
-  /// Symbols are numbered from 0. Without a hint its value comes out of data.
+  /// Symbols are numbered from 0. A symbol without a hint is unbacked: its value comes from data.
   Expr add_symbol(Range range, std::optional<int64_t> hint);
   Expr add_float(std::optional<double> hint);
   size_t symbol_count() const { return hints_.size(); }
 
   /// From now on the expression, a Bool, is true: it has become a guard.
   void learn(Expr e);
-  /// True or false if it is so whatever the symbols are; else none. None if that does not follow: hints are not asked.
+  /// True or false if the assumptions imply that; else none. Hints are not used.
   std::optional<bool> decide(Expr e);
-  /// No value that the Int may have lies outside.
+  /// An interval that holds every value that the Int may have.
   Range range(Expr e);
-  /// Equal as long as the assumptions hold: symbols found equal to an expression are replaced by it, and what can only
-  /// be one thing is that.
+  /// An expression that is equal as long as the assumptions hold: symbols with a known equal expression are replaced,
+  /// and what can have only one value becomes a constant.
   Expr simplified(Expr e);
-  /// True if it is computed of a symbol without a hint.
+  /// True if it contains a symbol without a hint.
   bool is_unbacked(Expr e) const;
-  /// The word that is its value at capture time; none if it has none, or takes a symbol without a hint.
+  /// The word of its value at capture time; none if it has no value or needs a symbol without a hint.
   std::optional<int64_t> hint(Expr e);
 
  private:
@@ -49,7 +49,7 @@ class Assumptions {
   uint64_t unbacked_ = 0;                      // as Expression::symbols
   std::vector<Expr> replaced_;                 // by symbol; null for those that stand for themselves
   std::unordered_set<Expr> true_;
-  std::unordered_map<Expr, Range> known_;  // of what comparisons compare
+  std::unordered_map<Expr, Range> known_;  // the left sides of comparisons
   std::unordered_map<Expr, std::optional<int64_t>> values_;
   std::unordered_map<Expr, Expr> simplified_;
 };

@@ -1,20 +1,21 @@
-// Comparisons, what is true if several are, and the least and greatest of several.
+// Comparisons, `and`, `or`, `not`, minimum and maximum.
 //
-// A comparison of Ints is that of one expression, without a constant and positive in its first coefficient, with one
-// constant: 2*a < 2*b + 5 and b - a >= -2 both are a - b <= 2. So what is known of an expression is an interval.
+// A comparison of Ints is stored as one expression compared with a constant. The expression has no constant term and a
+// positive first coefficient: 2*a < 2*b + 5 and b - a >= -2 both become a - b <= 2. So facts about an expression form
+// an interval.
 #include "shape/nodes.h"
 
 namespace gramme::shape {
 namespace {
 
-/// operand == constant and so on.
+/// The node of `operand == constant` and the like.
 Expr relation(Kind kind, Expr operand, int64_t constant) {
   const Operand operands[] = {{operand}};
   return operand && constant != std::numeric_limits<int64_t>::min() ? intern(kind, Type::Bool, constant, operands)
                                                                     : nullptr;
 }
 
-/// x // c <= k, and >=, are comparisons of x.
+/// Turns x // c <= k and x // c >= k into comparisons of x.
 Expr bound(Kind kind, Expr operand, int64_t constant) {
   if (operand && operand->kind == Kind::FloorDivide && is_constant(operand->operands[1].of)) {
     const int64_t divisor = operand->operands[1].of->constant;
@@ -74,7 +75,7 @@ void sort(Operands& operands) {
             [](const Operand& x, const Operand& y) { return compare(x.of, y.of) < 0; });
 }
 
-/// All of `kind`'s operands together, in order and once each.
+/// The operands of both, where a node of `kind` counts as its operands; sorted, without duplicates.
 Operands joined(Kind kind, Expr a, Expr b) {
   Operands operands;
   for (Expr e : {a, b}) {
@@ -89,7 +90,7 @@ Operands joined(Kind kind, Expr a, Expr b) {
   return operands;
 }
 
-/// The smallest or largest of both; operands that differ by a constant become one.
+/// The minimum or maximum; of operands that differ by a constant one is left.
 Expr extremum(Kind kind, Expr a, Expr b) {
   if (!a || !b || a->type != Type::Int || b->type != Type::Int) return nullptr;
   Operands operands = joined(kind, a, b), kept;
@@ -123,7 +124,7 @@ Expr logic(Kind kind, Expr a, Expr b) {
   return kept.size() == 1 ? kept[0].of : intern(kind, Type::Bool, 0, kept);
 }
 
-/// The positive terms of a sum, and the opposite of the others.
+/// The positive terms of a sum, and the negated others.
 Sides split(Expr e) {
   Linear left, right;
   for (const Operand& term : Linear(e).terms)

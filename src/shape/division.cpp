@@ -6,7 +6,7 @@
 namespace gramme::shape {
 namespace {
 
-/// A sum divided by coefficient * factors; the divisor is positive in its first coefficient.
+/// A sum being divided: quotient * divisor + rest. The divisor's first coefficient is positive.
 struct Division {
   Linear quotient, rest;
   Factors divisor;
@@ -14,7 +14,7 @@ struct Division {
   bool by_constant() const { return divisor.factors.empty(); }
 };
 
-/// `e` without the factors; null if they are not all in it.
+/// `e` divided by the factors; null unless it has them all.
 Expr without(Expr e, const Operands& factors) {
   Factors left(e);
   left.gather();
@@ -32,7 +32,7 @@ bool are_same(const Operands& a, const Operands& b) {
                     [](const Operand& x, const Operand& y) { return x.of == y.of && x.times == y.times; });
 }
 
-/// Takes apart what can be divided without a rest.
+/// Moves the terms that the divisor divides into the quotient.
 Division division(Expr a, Expr b) {
   Division result{{}, {}, Factors(b)};
   result.divisor.gather();
@@ -53,14 +53,14 @@ Division division(Expr a, Expr b) {
   return result;
 }
 
-/// What makes the rest a multiple of the divisor's factors; zero if it is none.
+/// The number k if the rest is k * the divisor's factors; else zero.
 int64_t multiple_of_factors(Division& division) {
   Factors rest(division.rest.made());
   rest.gather();
   return are_same(rest.factors, division.divisor.factors) ? rest.coefficient : 0;
 }
 
-/// Divides both by what divides both; returns that.
+/// Divides rest and divisor by their greatest common number, and returns it.
 int64_t reduce(Division& division) {
   const int64_t common = std::gcd(division.divisor.coefficient, division.rest.content(!division.by_constant()));
   division.rest.divide(common);
@@ -68,7 +68,7 @@ int64_t reduce(Division& division) {
   return common;
 }
 
-/// Divides both by the factors of the divisor that the rest, a single term, has too; returns those.
+/// Divides rest and divisor by their common factors if the rest is a single term, and returns those.
 Expr cancel(Division& division) {
   Factors all;
   if (division.rest.terms.size() != 1 || division.rest.constant != 0) return all.made();
@@ -93,7 +93,7 @@ Expr binary(Kind kind, Expr a, Expr b) {
   return a && b ? intern(kind, Type::Int, 0, operands) : nullptr;
 }
 
-/// The quotient node for what no rule above divides.
+/// The node for a quotient that no rule above simplifies.
 Expr divided(Expr a, Expr b) {
   if (a && b && is_constant(b) && a->kind == Kind::FloorDivide && is_constant(a->operands[1].of))
     if (Expr whole = multiply(a->operands[1].of, b)) return floor_divide(a->operands[0].of, whole);

@@ -1,3 +1,4 @@
+// The one table of nodes: hash-consing, sizes and the order of expressions.
 #include "shape/expression.h"
 
 #include <deque>
@@ -27,7 +28,7 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-/// All nodes of the process, by open addressing.
+/// All nodes of the process, in a hash table with open addressing.
 class Pool {
  public:
   Expr find_or_make(Kind kind, Type type, int64_t constant, std::span<const Operand> operands) {

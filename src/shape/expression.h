@@ -1,14 +1,15 @@
-// Whole numbers that sizes are computed by, the comparisons of them that guards are, and a few floats on the way.
+// Integer expressions over symbolic sizes, the comparisons that guards check, and a few float operations between
+// integers.
 //
-// An expression has the value that Python gives the same computation, wherever that has one: whole numbers do not
-// overflow, floats are finite. It is brought into a normal form as it is made, and equal forms are one node, so that
-// a*b + c and c + b*a are the same pointer. Nodes live as long as the process; the GIL keeps their table.
+// An expression has the value that Python computes, where Python has one: integers do not overflow, floats are finite.
+// Expressions are made in normal form and hash-consed, so that a*b + c and c + b*a are the same pointer. Nodes live as
+// long as the process; the GIL protects their table.
 //
-// What cannot be expressed is null: a coefficient beyond 64 bits, a node too large, types that do not go together, a
-// constant divisor of zero. Whatever is made of null is null, so that a whole computation is asked about once.
+// Null stands for what cannot be expressed: a coefficient beyond 64 bits, a node too large, types that do not fit, a
+// constant divisor of zero. Every operation on null is null, so a caller checks once, at the end.
 //
-// A computation that has no value (a divisor is zero) may become an expression that has one, never another one: who
-// divides sees to it that the divisor is not zero.
+// Simplifying may give a value to a computation that has none (a divisor is zero), but never changes a value. The
+// caller of a division guards that the divisor is not zero.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -25,8 +26,8 @@ enum class Kind : uint8_t {
 #undef KIND
 };
 
-// Kinds that most switches treat alike, after one `case`. A kind that is in none of the groups must be named wherever
-// kinds are.
+// Groups of kinds that most switches treat alike, written after one `case`. A kind in no group must be named in every
+// switch.
 #define GRAMME_SHAPE_LEAVES Kind::Constant : case Kind::Symbol
 #define GRAMME_SHAPE_ROUNDINGS       \
   Kind::Truncate : case Kind::Floor: \
@@ -66,30 +67,30 @@ struct Operand {
 struct Expression {
   Kind kind;
   Type type;
-  uint32_t size;     // nodes, as if nothing were shared
-  uint32_t id;       // dense, in the order of making: for keys and tags, never for an order that shows
+  uint32_t size;     // number of nodes of the tree, shared ones counted each time
+  uint32_t id;       // dense, in order of creation: for keys and tags, never for an order that users see
   uint64_t symbols;  // bit k: symbol k occurs; bit 63 stands for all from there on
-  int64_t constant;  // kinds.def says of what
+  int64_t constant;  // meaning: see kinds.def
   std::span<const Operand> operands;
 };
 
 inline bool is_constant(Expr e) { return e->kind == Kind::Constant; }
 inline bool is_constant(Expr e, int64_t value) { return is_constant(e) && e->constant == value; }
 double float_value(Expr constant);
-/// The node with that id.
+/// The node with this id.
 Expr expression_of(uint32_t id);
 
 // ---- leaves
 
-/// Never null, but takes part in no sum or product if its opposite takes more than 64 bits.
+/// Never null; but sums and products with it are null if its negative takes more than 64 bits.
 Expr constant(int64_t value);
-/// Null if it is not finite.
+/// Null if the value is not finite.
 Expr float_constant(double value);
 Expr truth(bool value);
-/// Numbered by the capture in the order of making, so that a program captured again gives the same nodes.
+/// The capture numbers its symbols in order of creation, so that capturing a program again gives the same nodes.
 Expr symbol(int64_t number, Type type = Type::Int);
 
-// ---- Python's operators; an Int that meets a Float is converted
+// ---- Python's operators; an Int combined with a Float is converted
 
 Expr add(Expr a, Expr b);
 Expr subtract(Expr a, Expr b);
@@ -121,13 +122,13 @@ Expr ceil(Expr a);
 Expr round(Expr a);
 Expr square_root(Expr a);
 
-// ---- the whole
+// ---- whole expressions
 
-/// With `by_symbol[k]`, where there is one and it is not null, for symbol k.
+/// The expression with each symbol k replaced by by_symbol[k], where that exists and is not null.
 Expr substitute(Expr e, std::span<const Expr> by_symbol);
-/// True if they may have a symbol in common. May say so wrongly of those from 63 on.
+/// False only if they have no symbol in common; symbols from 63 on count as one.
 inline bool may_share_symbols(Expr a, Expr b) { return a->symbols & b->symbols; }
-/// As Python reads it, with `math` for its module. Symbol k is names[k], or "s0" without a name.
+/// A Python expression that may use the module `math`. Symbol k is printed as names[k], or as "s<k>" without a name.
 std::string print(Expr e, std::span<const std::string> names = {});
 
 }  // namespace gramme::shape

@@ -1,4 +1,4 @@
-// The few floats on the way from one whole number to another, computed in the order in which the program does.
+// Float operations between two integers. They are not reordered, since floats round.
 #include "shape/nodes.h"
 
 namespace gramme::shape {
@@ -25,7 +25,7 @@ Expr folded(Kind kind, Expr a, Expr b) {
   return nullptr;
 }
 
-/// An Int as it is, the Int behind a Float that is whole, or the operation.
+/// Rounds to an Int: an Int stays, a converted Int loses its conversion, any other Float becomes the operation's node.
 Expr whole(Kind kind, Expr a) {
   if (!a || a->type == Type::Int) return a;
   return a->kind == Kind::ToFloat ? a->operands[0].of : float_operation(kind, a);

@@ -1,12 +1,12 @@
-// The order in which an expression is computed: one for the flat program and for a value at once, so that both have a
-// value for the same symbols.
+// The order in which an expression is computed, shared by the flat program, hints and values in Python, so that all
+// have a value for the same symbols.
 #pragma once
 #include "shape/nodes.h"
 
 namespace gramme::shape {
 
-/// Machine has a type Value, leaf(e) for constants and symbols, and compute(Operation, Value, Value); it keeps what was
-/// lowered before: known(e) points to its Value or is null, keep(e, Value) gives the Value back.
+/// Machine has a type Value, leaf(e) for constants and symbols, and compute(Operation, Value, Value). It memoizes:
+/// known(e) points to the Value of an expression lowered before or is null, keep(e, Value) stores and returns one.
 template <class Machine>
 class Lowering {
  public:
@@ -32,7 +32,7 @@ class Lowering {
     return kind == Kind::AtMost || kind == Kind::AtLeast || kind == Kind::Equal || kind == Kind::NotEqual;
   }
 
-  /// Operands from the left; a factor as often as its exponent says.
+  /// Combines the operands from the left; repeats a factor as often as its exponent says.
   Value folded(Expr e) {
     Value whole = lower(e->operands[0].of);
     const Operation operation = operation_of(e->kind);
@@ -52,7 +52,7 @@ class Lowering {
     return times == 1 ? value : machine_.compute(Operation::Multiply, value, number(times));
   }
 
-  /// Starts with a term that is added, if there is one, so that nothing need be negated.
+  /// Starts with a positive term, if there is one, so that nothing has to be negated.
   Value sum(Expr e) {
     const Operand* first = nullptr;
     for (const Operand& term : e->operands)

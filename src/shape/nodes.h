@@ -1,4 +1,4 @@
-// How nodes are put together: for the files of this room.
+// Building blocks of expressions, for files of this room only.
 #pragma once
 #include "shape/arithmetic.h"
 #include "shape/expression.h"
@@ -6,25 +6,25 @@
 
 namespace gramme::shape {
 
-/// Nodes of one expression at most, so that walks are short and texts can be read.
+/// The largest expression, in nodes, so that walks are short and texts readable.
 constexpr uint32_t kLargest = 1000;
 
-/// The node of that form, which is normal; null if it would be too large.
+/// The one node of this form, which the caller has normalised; null if it would be too large.
 Expr intern(Kind kind, Type type, int64_t constant, std::span<const Operand> operands);
-/// Negative, zero or positive: by what the expressions are, whenever they were made.
+/// Negative, zero or positive. The order depends on structure only, not on the order of creation.
 int compare(Expr a, Expr b);
 
-/// A constant and terms times their coefficients, on its way to be a sum.
+/// A sum under construction: a constant, and terms with coefficients.
 struct Linear {
   Linear() = default;
   explicit Linear(Expr e) { add(e); }
   void add(int64_t value, int64_t times = 1);
   void add(Expr e, int64_t times = 1);
-  /// Positive: what divides all coefficients; and the constant, if it counts. Zero if there are none.
+  /// The greatest common divisor of all coefficients, and of the constant if asked for. Zero if there are none.
   int64_t content(bool with_constant) const;
-  /// Sorts, and joins equal terms; `terms` is in order from then on.
+  /// Sorts the terms and joins equal ones.
   void gather();
-  /// By a divisor of all coefficients; the constant is rounded down.
+  /// Divides by a divisor of all coefficients, and rounds the constant down.
   void divide(int64_t by);
   bool is_negative() const { return terms.empty() ? constant < 0 : terms[0].times < 0; }
   bool is(int64_t value) const { return terms.empty() && constant == value; }
@@ -35,8 +35,8 @@ struct Linear {
   bool fits = true;
 };
 
-/// A coefficient and factors to the power of their exponents, on its way to be a product. Sums among the factors are
-/// freed of what divides all they consist of, so that 2*a + 2 and a + 1 meet.
+/// A product under construction: a coefficient, and factors with exponents. A sum among the factors is divided by its
+/// content, so that 2*a + 2 and a + 1 become the same factor.
 struct Factors {
   Factors() = default;
   explicit Factors(Expr e) { add(e); }
@@ -50,15 +50,15 @@ struct Factors {
   bool fits = true;
 };
 
-/// Multiplied out; `fits` is false if that takes many terms.
+/// The expression multiplied out; `fits` is false if that takes too many terms.
 Linear expanded(Expr e);
 
-/// An Int as a Float; null for a Bool.
+/// An Int converted to a Float; null for a Bool.
 Expr lifted(Expr e);
-/// The operation on two Floats, or on one.
+/// The node of an operation on one or two Floats.
 Expr float_operation(Kind kind, Expr a, Expr b = nullptr);
 
-/// Both sides of a comparison of Ints, without negative coefficients where possible; null for anything else.
+/// The two sides of a comparison of Ints, without negative coefficients where possible; null for anything else.
 struct Sides {
   Expr left = nullptr, right = nullptr;
 };
@@ -68,10 +68,10 @@ Operation operation_of(Kind kind);
 const char* text_of(Kind kind);
 Type type_of(Kind kind);
 
-/// An expression of the kind and constant of `e` on other operands.
+/// The normal form of an expression with the kind and constant of `e` and these operands.
 Expr normalised(Expr e, const Operands& operands);
 
-/// The expression with `operand(x)` for each operand x, normalised anew.
+/// The expression with each operand x replaced by operand(x), in normal form.
 template <class Replace>
 Expr rebuilt(Expr e, Replace&& operand) {
   Operands replaced;

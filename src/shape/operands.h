@@ -11,7 +11,7 @@
 
 namespace gramme::shape {
 
-/// A vector of them; six lie in place, and few expressions have more.
+/// A vector of operands with room for six inline; few expressions have more.
 class Operands {
  public:
   Operands() = default;
@@ -43,13 +43,13 @@ class Operands {
     if (size_ == capacity_) grow(size_ + 1);
     std::construct_at(data_ + size_++, operand);
   }
-  /// Others than its own.
+  /// `others` must not be part of this vector.
   void append(std::span<const Operand> others) {
     if (size_ + others.size() > capacity_) grow(size_ + others.size());
     std::uninitialized_copy(others.begin(), others.end(), end());
     size_ += others.size();
   }
-  /// To fewer.
+  /// Only shrinks.
   void resize(size_t size) { size_ = size; }
   void erase(Operand* first, Operand* last) { size_ = static_cast<size_t>(std::copy(last, end(), first) - data_); }
 

@@ -1,4 +1,4 @@
-// Expressions as Python reads them.
+// Prints expressions in Python's syntax.
 #include <charconv>
 
 #include "shape/nodes.h"
@@ -6,7 +6,7 @@
 namespace gramme::shape {
 namespace {
 
-/// How tightly a text holds together.
+/// The precedence of a text's outermost operator.
 enum Rank { kOr, kAnd, kComparison, kSum, kProduct, kPower, kAtom };
 
 struct Text {
@@ -85,7 +85,7 @@ class Printer {
     return text;
   }
 
-  /// Without its sign, which binds more tightly than % if the sum starts with it.
+  /// The term without its sign. A leading sign binds more tightly than %, so a % after it needs parentheses.
   std::string term(const Operand& term, bool after_sign) const {
     const int64_t times = std::abs(term.times);
     if (term.of->kind == Kind::Product) return (times == 1 ? "" : std::to_string(times) + "*") + product(term.of);
@@ -93,7 +93,7 @@ class Printer {
     return std::to_string(times) + "*" + print(term.of).within(kAtom);
   }
 
-  /// What is added first, then what is taken away, then the constant.
+  /// Positive terms first, then negative ones, then the constant.
   Text sum(Expr e) const {
     std::string text;
     for (const Operand& operand : e->operands)
@@ -115,7 +115,7 @@ class Printer {
     return {text, rank};
   }
 
-  /// The Int that a Float was, or could have been; null if there is none.
+  /// The Int that a Float was converted from, or an equal constant; null if there is none.
   static Expr whole(Expr e) {
     if (e->kind == Kind::ToFloat) return e->operands[0].of;
     return is_constant(e) ? truncate_exactly(float_value(e)) : nullptr;
@@ -126,7 +126,7 @@ class Printer {
     return exact ? shape::constant(static_cast<int64_t>(value)) : nullptr;
   }
 
-  /// Python's division of whole numbers needs no conversion.
+  /// Python divides integers with `/` without a conversion.
   Text quotient(Expr e) const {
     const Expr a = e->operands[0].of, b = e->operands[1].of;
     const Expr dividend = whole(a), divisor = whole(b);
@@ -140,7 +140,7 @@ class Printer {
     return {text + ")"};
   }
 
-  /// a < b for a <= b - 1.
+  /// Prints a <= b - 1 as a < b.
   Text comparison(Expr e) const {
     const Sides sides = sides_of(e);
     const bool one_less = e->kind == Kind::AtMost && e->constant == -1;

@@ -1,3 +1,4 @@
+// Lowers expressions to instructions, and runs them.
 #include "shape/program.h"
 
 #include "shape/lower.h"

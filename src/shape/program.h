@@ -1,4 +1,4 @@
-// Expressions in flat form: instructions on registers of 64 bits, for guards, operands of replay and native tapes.
+// Expressions compiled to instructions on 64-bit registers, for guards, replay and native tapes.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace gramme::shape {
 
-/// A word: an Int, a Float's bits, or 0 and 1.
+/// Index of a register. It holds a word: an Int, a Float's bits, or 0 and 1.
 using Register = uint32_t;
 
 struct Instruction {
@@ -18,28 +18,28 @@ struct Instruction {
   Register target, a, b;
 };
 
-/// False if something has no value, or what is required does not hold. Allocates nothing, runs no Python; several
-/// threads may run the same instructions, each on registers of its own.
+/// False if an operation has no value or a requirement does not hold. Allocates nothing and runs no Python; threads may
+/// share the instructions, each with its own registers.
 bool run(std::span<const Instruction> code, int64_t* registers);
 
 class Program {
  public:
-  /// Where a run leaves the value; of a symbol, where it finds it. What is common to several is computed once.
+  /// The register in which a run leaves the value, or finds it for a symbol. Common parts are computed once.
   Register add(Expr e);
-  /// A run ends at the first that does not hold.
+  /// Adds a requirement: a run ends at the first that does not hold.
   void require(Expr e);
-  /// Where a run finds a number, and ends unless it is the value of the Int.
+  /// A register that the caller fills with a number; a run ends unless that equals the Int's value.
   Register require_value(Expr e);
 
-  /// Operands before what is computed of them.
+  /// In order: operands come before their users.
   const std::vector<Instruction>& code() const { return code_; }
-  /// For a run, with the constants in their places. Runs never write constants and symbols.
+  /// Initial registers for a run, with the constants filled in. Runs never write constants or symbols.
   std::vector<int64_t> registers() const;
-  /// What the register holds; null if it is only part of something.
+  /// The expression whose value the register holds; null for intermediate results.
   Expr expression(Register r) const { return expressions_.at(r); }
   size_t register_count() const { return expressions_.size(); }
 
-  // For lowering.
+  // The machine for Lowering.
   using Value = Register;
   const Register* known(Expr e) const;
   Register keep(Expr e, Register r);

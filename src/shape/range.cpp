@@ -1,3 +1,4 @@
+// Interval arithmetic: bounds of Ints are computed in 128 bits with infinities, bounds of Floats in double.
 #include "shape/range.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 namespace gramme::shape {
 namespace {
 
-// ---- ends of Ints, with infinities that are none of the numbers
+// ---- bounds of Ints, with infinities outside the 64-bit numbers
 
 using Wide = __int128;
 constexpr Wide kInfinity = Wide{1} << 100;
@@ -23,7 +24,7 @@ Range range_of(std::initializer_list<Wide> ends) { return {narrow(std::min(ends)
 
 Wide product(Wide a, Wide b) { return is_infinite(a) || is_infinite(b) ? sign(a) * sign(b) * kInfinity : a * b; }
 
-/// For two infinities, one of the quotients near them; the others lie between those at the other ends.
+/// For two infinities, one of the possible quotients; the others lie between the quotients of the other bounds.
 Wide quotient(Wide a, Wide b) {
   if (is_infinite(b)) return sign(a) * sign(b) < 0 ? -1 : 0;
   if (is_infinite(a)) return sign(a) * sign(b) * kInfinity;
@@ -37,7 +38,7 @@ Range quotients(Range a, Wide low, Wide high) {
 
 Range hull(Range a, Range b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
 
-// ---- ends of Floats
+// ---- bounds of Floats
 
 FloatRange range_of_floats(std::initializer_list<double> ends) {
   for (double end : ends)
@@ -45,10 +46,10 @@ FloatRange range_of_floats(std::initializer_list<double> ends) {
   return {std::min(ends), std::max(ends)};
 }
 
-/// Zero times what is finite, however large.
+/// A zero bound times an infinite one is zero: every value is finite.
 double finite_product(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }
 
-/// The quotient of two ends, which values only come close to; b may be zero as an end only.
+/// The quotient of two bounds. An infinite bound is only approached, and so is a zero in b.
 double finite_quotient(double a, double b) { return a == 0 || std::isinf(b) ? 0 : a / b; }
 
 }  // namespace
@@ -66,7 +67,7 @@ Range power(Range base, int64_t exponent) {
   if (exponent % 2 == 0 && base.low < 0 && base.high > 0)
     base = {0, std::max(base.high, base.low == Range::kNoLow ? Range::kNoHigh : -base.low)};
   Range result{1, 1};
-  // even powers of what is nowhere positive: its ends keep their order only by pairs
+  // squared first: for a negative base only pairs of factors keep the order of the bounds
   const Range square = base * base;
   for (int64_t i = 0; i < exponent / 2; ++i) result = result * square;
   return exponent % 2 ? result * base : result;
@@ -106,7 +107,7 @@ Range to_whole(FloatRange range, double (*function)(double)) {
   return result;
 }
 
-// Rounding to the nearest keeps the order, so the ends' rounded results are the ends.
+// Rounding to nearest is monotonic, so the rounded results at the bounds are the bounds.
 
 FloatRange operator+(FloatRange a, FloatRange b) { return range_of_floats({a.low + b.low, a.high + b.high}); }
 
@@ -117,7 +118,7 @@ FloatRange operator*(FloatRange a, FloatRange b) {
 
 FloatRange operator/(FloatRange a, FloatRange b) {
   if (b.low < 0 && b.high > 0) return {};
-  // a zero end is come close to from the side where the others are
+  // a zero bound is approached from the side on which the interval lies
   const double low = b.low == 0 ? 0.0 : b.low, high = b.high == 0 ? (b.low < 0 ? -0.0 : 0.0) : b.high;
   return range_of_floats({finite_quotient(a.low, low), finite_quotient(a.low, high), finite_quotient(a.high, low),
                           finite_quotient(a.high, high)});
@@ -126,7 +127,7 @@ FloatRange operator/(FloatRange a, FloatRange b) {
 FloatRange power(FloatRange base, FloatRange exponent) {
   if (base.low < 0 || exponent.low != exponent.high) return {};
   const double at_low = std::pow(base.low, exponent.low), at_high = std::pow(base.high, exponent.low);
-  // not rounded to the nearest
+  // pow() is not correctly rounded
   return {std::max(0.0, std::nextafter(std::min(at_low, at_high), -1)),
           std::nextafter(std::max(at_low, at_high), std::numeric_limits<double>::infinity())};
 }

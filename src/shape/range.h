@@ -1,11 +1,11 @@
-// Intervals that hold every value of an expression.
+// Intervals that contain every value of an expression.
 #pragma once
 #include <cstdint>
 #include <limits>
 
 namespace gramme::shape {
 
-/// The range of an Int, both ends included. The ends of 64 bits mean no bound: values there and beyond are in it.
+/// The range of an Int, both bounds included. The smallest and largest 64-bit numbers mean unbounded.
 struct Range {
   static constexpr int64_t kNoLow = std::numeric_limits<int64_t>::min();
   static constexpr int64_t kNoHigh = std::numeric_limits<int64_t>::max();
@@ -30,7 +30,7 @@ Range minimum(Range a, Range b);
 Range maximum(Range a, Range b);
 
 FloatRange to_float(Range range);
-/// The range of `function` of a value in `range`; the function never falls (floor).
+/// The range of function(x) for x in `range`; the function must never fall, like floor.
 Range to_whole(FloatRange range, double (*function)(double));
 FloatRange operator+(FloatRange a, FloatRange b);
 FloatRange operator*(FloatRange a, FloatRange b);

@@ -1,4 +1,4 @@
-// What an expression is under what is known: shorter, or a number.
+// Simplifies expressions under the assumptions of a capture.
 #include <algorithm>
 
 #include "shape/assumptions.h"
@@ -17,7 +17,7 @@ Expr Assumptions::simplified(Expr e) {
   return simple;
 }
 
-/// A node that cannot be made anew stays as it is.
+/// A node that cannot be rebuilt stays as it is.
 Expr Assumptions::simpler(Expr e) {
   if (e->kind == Kind::Symbol) {
     const auto number = static_cast<size_t>(e->constant);
@@ -54,7 +54,7 @@ Expr Assumptions::simpler(Expr e) {
   return made;
 }
 
-/// a*b == a*c is b == c where a is positive.
+/// Turns a*b == a*c into b == c if a is positive.
 Expr Assumptions::simpler_comparison(Expr e) {
   if (!sides_of(e).left || e->constant != 0) return e;
   const Linear sum(e->operands[0].of);
@@ -81,7 +81,7 @@ Expr Assumptions::simpler_comparison(Expr e) {
   return made ? simplified(made) : e;
 }
 
-/// Without those that another one always beats.
+/// Drops operands that another one always beats.
 Expr Assumptions::simpler_extremum(Expr e) {
   const bool greatest = e->kind == Kind::Maximum;
   Operands kept;
@@ -100,7 +100,7 @@ Expr Assumptions::simpler_extremum(Expr e) {
   return kept.size() == e->operands.size() ? e : normalised(e, kept);
 }
 
-/// d * (x // d) is x where nothing is left over.
+/// Turns d * (x // d) into x if the remainder is always zero.
 Expr Assumptions::simpler_sum(Expr e) {
   Linear sum;
   sum.add(e->constant);

@@ -1,4 +1,4 @@
-// Expressions in place of the symbols of an expression.
+// Replaces symbols by expressions, and rebuilds an expression with other operands in normal form.
 #include <unordered_map>
 
 #include "shape/nodes.h"

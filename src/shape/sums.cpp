@@ -1,4 +1,4 @@
-// Sums and products.
+// Sums and products in normal form.
 #include <numeric>
 
 #include "shape/nodes.h"
@@ -6,19 +6,19 @@
 namespace gramme::shape {
 namespace {
 
-constexpr size_t kMostTerms = 32;  // of what is multiplied out
+constexpr size_t kMostTerms = 32;  // in an expression that is multiplied out
 constexpr int64_t kMostFactors = 64;
 
 bool are(Type type, Expr a, Expr b) { return a->type == type && b->type == type; }
 
-/// Adds a * b; false if that takes more than 64 bits, or its opposite would.
+/// Adds a * b; false if the sum or its negative takes more than 64 bits.
 bool accumulate(int64_t& sum, int64_t a, int64_t b) {
   int64_t product;
   return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(sum, product, &sum) &&
          sum != std::numeric_limits<int64_t>::min();
 }
 
-/// Brings equal operands together.
+/// Sorts the operands and joins equal ones.
 bool join(Operands& operands) {
   std::sort(operands.begin(), operands.end(),
             [](const Operand& x, const Operand& y) { return compare(x.of, y.of) < 0; });

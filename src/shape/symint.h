@@ -1,4 +1,4 @@
-// A size, a stride or an offset: a whole number, an expression over a capture's symbols, or any number.
+// A size, stride or offset: an integer, an expression over a capture's symbols, or a wildcard.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -8,14 +8,14 @@
 
 namespace gramme::shape {
 
-/// One word; equal numbers and equal expressions are equal words.
+/// One word. Equal numbers and equal expressions have equal words.
 class SymInt {
  public:
-  /// Numbers from kLowest on, as all sizes and strides are.
+  /// The number must be at least kLowest, as all sizes and strides are.
   constexpr SymInt(int64_t number = 0) : word_(number) {}
   explicit SymInt(Expr e) : word_(is_constant(e) ? e->constant : kExpressions + e->id) {}
 
-  /// In the place of a number that nobody compares.
+  /// The wildcard, for a number that is not compared.
   static constexpr SymInt any() {
     SymInt result;
     result.word_ = kAny;
@@ -33,13 +33,13 @@ class SymInt {
 
  private:
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::min();
-  static constexpr int64_t kExpressions = kAny + 1;  // and ids from there
+  static constexpr int64_t kExpressions = kAny + 1;  // plus the expression's id
   static constexpr int64_t kLowest = kExpressions + (int64_t{1} << 32);
 
   int64_t word_;
 };
 
-/// None if it cannot be expressed.
+/// The product; none if it cannot be expressed.
 inline std::optional<SymInt> product(SymInt a, SymInt b) {
   const Expr e = multiply(a.expr(), b.expr());
   return e ? std::optional(SymInt(e)) : std::nullopt;

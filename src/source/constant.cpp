@@ -1,3 +1,4 @@
+// Comparing, hashing and printing constants with C-level access only: guards call this, so no user code may run.
 #include "source/constant.h"
 
 #include <algorithm>
@@ -21,13 +22,13 @@ struct LeafType {
   PyTypeObject* type;
   size_t size;
 };
-/// One list in the process: filled at import, read with the GIL held.
+/// Filled at import, read with the GIL held.
 std::vector<LeafType>& leaf_types() {
   static std::vector<LeafType> all;
   return all;
 }
 
-/// The bytes that the object is; null if it is none of these types.
+/// The object's bytes; null if its type is none of the leaf types.
 const char* leaf_bytes(PyObject* object, size_t& size) {
   for (const LeafType& known : leaf_types())
     if (known.type == Py_TYPE(object)) {
@@ -74,7 +75,7 @@ bool same_tuple(PyObject* a, PyObject* b) {
   return true;
 }
 
-/// A tuple of tuples of … is a constant while it is shallow: what is done with constants goes down to the leaves.
+/// Nested tuples deeper than this are no constants: code that handles constants recurses to the leaves.
 constexpr int kDeepest = 100;
 
 bool is_constant_above(PyObject* object, int depth);
@@ -140,8 +141,8 @@ bool same_constant(PyObject* a, PyObject* b) {
   return false;
 }
 
-/// Equal sets built alike keep their items in the same slots, so the search in `b` goes on where the last one was
-/// found.
+/// Equal sets that were built alike keep their items in the same slots, so the search in `b` continues from the last
+/// match.
 bool same_elements(PyObject* a, PyObject* b) {
   if (PySet_GET_SIZE(a) != PySet_GET_SIZE(b)) return false;
   Py_ssize_t at = 0, from = 0;

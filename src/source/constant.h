@@ -10,22 +10,22 @@
 
 namespace gramme::source {
 
-/// True for a constant all the way down.
+/// True if the object and everything in it is a constant.
 bool is_constant(PyObject* object);
-/// True if both are the same constant. False if one is no constant and they are not one object.
+/// True if both are the same constant or the same object.
 bool same_constant(PyObject* a, PyObject* b);
 /// True if two sets hold the same constants.
 bool same_elements(PyObject* a, PyObject* b);
-/// An int or float of magnitude 2**30 at most; no NaN.
+/// True for an int or float of magnitude at most 2**30; false for NaN.
 bool is_narrow(PyObject* object);
 constexpr double kNarrow = 1 << 30;
-/// Instances of the type, which nobody can change, are their `size` bytes behind the object's head: two with the same
-/// are the same constant, though no builtin. Told once in the process, before the first guard (scalars of NumPy).
+/// Makes instances of an immutable type that is no builtin comparable (NumPy's scalars): two are the same constant if
+/// the `size` bytes after the object's head are equal. Called once in the process for a type, before the first guard.
 void add_leaf_type(PyTypeObject* type, size_t size);
 bool is_leaf(PyObject* object);
 /// Equal for the same constants; by address for any other object.
 size_t constant_hash(PyObject* object);
-/// Its repr; for other objects the name of the type. Runs no code of the user.
+/// A constant's repr; a name for types, functions and code; "a <type>" for other objects. Runs no user code.
 std::string describe(PyObject* object);
 
 }  // namespace gramme::source

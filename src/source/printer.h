@@ -1,4 +1,4 @@
-// Printing many sources: what several have in common is printed once.
+// Prints many sources: a part that several share is printed once.
 #pragma once
 #include "source/source.h"
 
@@ -6,7 +6,7 @@ namespace gramme::source {
 
 class Printer {
  public:
-  /// As Source::print. Good while the printer lives, and as long as no source is shown as another variable meanwhile.
+  /// As Source::print(). Valid while the printer lives and until show_as() renames a source.
   const std::string& operator()(const Source* source);
 
  private:

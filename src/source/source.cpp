@@ -1,3 +1,4 @@
+// The spelling of sources, equal to PyTorch's names in guards where those exist, and the pool that interns them.
 #include "source/source.h"
 
 #include <bit>
@@ -17,14 +18,14 @@ std::string text(PyObject* string) {
   return describe(string);
 }
 
-/// PyTorch's name for a module that the code reaches through an inlined function: G['__import_torch_dot_nn'].
+/// PyTorch's name for a module that is reached through an inlined function: G['__import_torch_dot_nn'].
 std::string import_name(const std::string& module) {
   std::string result = "G['__import_";
   for (char c : module) c == '.' ? result += "_dot_" : result += c;
   return result + "']";
 }
 
-/// A module's, type's or function's qualified name; otherwise what it is.
+/// How a pinned object is named: a module by PyTorch's name, a C function by its own, others by describe().
 std::string print_pinned(PyObject* object) {
   if (PyModule_Check(object)) {
     const char* name = PyModule_GetName(object);
@@ -35,7 +36,7 @@ std::string print_pinned(PyObject* object) {
   return describe(object);
 }
 
-/// The module whose globals a pinned function has, if it can be told without running Python.
+/// The name of the module whose globals a pinned function has; empty if it is not known without running Python.
 std::string module_of(const Source* function) {
   if (function->kind != Kind::Pinned || !PyFunction_Check(function->key.get())) return {};
   PyObject* name = PyDict_GetItemString(PyFunction_GET_GLOBALS(function->key.get()), "__name__");
@@ -54,7 +55,7 @@ std::string print_value(const Source& source, Printer& print) {
   return print(dict) + "[" + key + "]";
 }
 
-/// The variable itself for a cell in the frame or in its function's closure, as PyTorch names it.
+/// A cell's content; for a cell of the frame or its function's closure PyTorch names the variable.
 std::string print_contents(const Source& source, Printer& print) {
   const Source* cell = source.base;
   bool of_frame = cell->kind == Kind::Local || (cell->kind == Kind::Closure && cell->base->kind == Kind::Function);
@@ -68,7 +69,7 @@ std::string frame_suffix(const Source& root) {
   return frame ? "_of_caller" + std::to_string(frame) : "";
 }
 
-/// A root, or what follows the base of the kinds that need nothing but their own key or index.
+/// The text of a root, or what is appended to the base's text by kinds that need only their own key or index.
 std::string own_text(const Source& source) {
   switch (source.kind) {
     case Kind::Local:
@@ -195,7 +196,7 @@ std::string Source::print() const {
   return print(this);
 }
 
-/// In this order: a path and its reverse are others.
+/// Depends on the order: a path and its reverse hash differently.
 static size_t mixed(size_t hash, size_t more) {
   const size_t product = (std::rotl(hash, 17) ^ more) * 0x9e3779b97f4a7c15;
   return product ^ product >> 32;

@@ -1,4 +1,5 @@
-// Where a value came from: a path from a root of the frame, hash-consed, portable.
+// Where a value came from: a hash-consed path from a root, such as a local variable, through attributes and items.
+// Other processes can follow it too.
 //
 //   Pool pool;
 //   const Source* p = pool.child(pool.local(0, "self"), Kind::Attr, name);
@@ -22,7 +23,7 @@ enum class Kind : uint8_t {
 #undef SOURCE
 };
 
-/// Where a source stands among others.
+/// How a source is reached (the column `place` of sources.def).
 enum class Place : uint8_t { Root, Child, Ahead, Number };
 constexpr Place kPlaces[] = {
 #define SOURCE(name, uses, place, ...) Place::place,
@@ -31,12 +32,12 @@ constexpr Place kPlaces[] = {
 };
 constexpr Place place(Kind kind) { return kPlaces[static_cast<int>(kind)]; }
 
-/// The index of a root of the frame that is `frame` calls outward from the one in which the segment starts.
+/// The index of a root in the frame that is `frame` calls outward from the one in which the segment starts.
 constexpr int64_t in_frame(int frame, int index) { return int64_t{frame} << 32 | index; }
 constexpr int frame_of(int64_t index) { return static_cast<int>(index >> 32); }
 constexpr int within_frame(int64_t index) { return static_cast<int>(index & 0xffffffff); }
 
-/// True if it reads a number, and no object.
+/// True if the source is a number instead of an object.
 constexpr bool is_number(Kind kind) { return place(kind) == Place::Number; }
 
 struct Source {
@@ -45,14 +46,15 @@ struct Source {
   Owned<> key;         // a constant (str, int, …) or, for Pinned, the object
   int64_t index;
   uint32_t id;               // dense in its pool; a base has a smaller id than its children
-  size_t path;               // a hash of the whole path: what knows sources of other pools tells them apart by it
-  mutable Owned<> variable;  // the parameter of the user's function that has it, or null
+  size_t path;               // a hash of the whole path, equal in all pools
+  mutable Owned<> variable;  // the parameter of the user's function that holds it, or null
   const Source* root() const {
     const Source* s = this;
     while (s->base) s = s->base;
     return s;
   }
-  /// As a Python expression over L (locals), G (globals of the root function) and ___ for what Python cannot spell.
+  /// As a Python expression over L (locals) and G (globals of the root function); names with ___ stand for what Python
+  /// cannot spell.
   std::string print() const;
 };
 
@@ -72,11 +74,11 @@ class Pool {
   const Source* child(const Source* base, Kind kind) { return intern(kind, base, nullptr, 0); }
   const Source* child(const Source* base, Kind kind, PyObject* key) { return intern(kind, base, key, 0); }
   const Source* child(const Source* base, Kind kind, int64_t index) { return intern(kind, base, nullptr, index); }
-  /// Closure of the frame's function: `name` is the free variable's, for printing.
+  /// An item of the function's closure; `name` is the free variable's, for printing.
   const Source* closure(const Source* base, int64_t index, PyObject* name) {
     return intern(Kind::Closure, base, name, index);
   }
-  /// What another pool's source is in this one: on another base, with another key perhaps.
+  /// Another pool's source in this one, on this base and with this key.
   const Source* like(const Source& other, const Source* base, PyObject* key) {
     return intern(other.kind, base, key, other.index);
   }
@@ -84,7 +86,7 @@ class Pool {
   const Source* same(const Source* of_other) {
     return like(*of_other, of_other->base ? same(of_other->base) : nullptr, of_other->key.get());
   }
-  /// From now on the source is shown as a variable, as if the function that has it were the frame's.
+  /// From now on the source is printed as this variable, as if it were a local of the frame.
   static void show_as(const Source* source, PyObject* name) { source->variable = share(name); }
   size_t size() const { return sources_.size(); }
   const Source* at(size_t id) const { return &sources_[id]; }
@@ -97,7 +99,7 @@ class Pool {
   std::unordered_multimap<size_t, const Source*> table_;
 };
 
-/// The name by which a variable of a frame is shown: its own in the frame that the segment starts in.
+/// The name under which a local or stack slot is printed: a variable's own name in the frame where the segment starts.
 Owned<> variable_name(const Source& local);
 const char* kind_name(Kind kind);
 

@@ -1,3 +1,4 @@
+// Look-ups by name in tables that are built from the .def files at first use.
 #include "torch/calls.h"
 
 #include <string>

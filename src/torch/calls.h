@@ -14,20 +14,19 @@ enum CallTrait : uint8_t {
   OnlyCounts = 32,
   Overwrites = 64,
 };
-/// True if a method or function of this name has the trait.
+/// True if the row of the method or function has this trait.
 bool is_call(std::string_view name, CallTrait trait);
 
 enum OperatorTrait : uint8_t { Apart = 1, Blind = 2, BothForms = 4 };
-/// True for "aten::name", and overloads of it.
+/// The same for an operator "aten::name": the row for all overloads or the one for this overload.
 bool is_operator(std::string_view name, std::string_view overload, OperatorTrait trait);
 
-/// A key of PyTorch's dispatcher under which a program can put a kernel in Python.
+/// Kinds of dispatch keys under which a program can register a kernel in Python (torch_keys.def).
 enum class KernelKey : uint8_t { Device, Fake, Batched, Other };
 /// The kind of a dispatch key; Other for keys that gramme does not know.
 KernelKey kernel_key(std::string_view name);
 
-/// True if kernels in Python of operators in the namespace are PyTorch's own, which look at nothing but their
-/// arguments.
+/// True if Python kernels of operators in this namespace are PyTorch's own and depend only on their arguments.
 bool is_namespace_of_pytorch(std::string_view name);
 
 }  // namespace gramme::of_torch

@@ -1,3 +1,5 @@
+// Joins torch_names.def of the first folder with torch_changes.def of this version at compile time, and finds the
+// objects at run time.
 #include "torch/names.h"
 
 #include <algorithm>
@@ -27,7 +29,7 @@ struct Tables {
   };
 };
 
-/// What the version's folder says, on top of the first one's.
+/// The first folder's tables with this version's changes.
 constexpr Tables in_this_version() {
   Tables tables;
 #define MOVED(id, module, name) tables.names[id] = {module, name};
@@ -88,13 +90,13 @@ constexpr TextInGroup kTextsOf[] = {
 
 std::atomic<PyObject*> attributes[kAttributes + 1];
 
-/// The same object for good, whoever was first.
+/// Stores the object unless another thread was first; returns the stored one.
 PyObject* keep(std::atomic<PyObject*>& slot, PyObject* made) {
   PyObject* known = nullptr;
   return slot.compare_exchange_strong(known, made, std::memory_order_acq_rel) ? made : known;
 }
 
-/// Null with an exception.
+/// The object at a dotted path; null with an exception.
 Owned<> found_in(PyObject* module, std::string_view path) {
   Owned<> found = share(module);
   for (size_t at = 0; found && at <= path.size();) {
@@ -105,7 +107,7 @@ Owned<> found_in(PyObject* module, std::string_view path) {
   return found;
 }
 
-/// Empty for text with a lone surrogate.
+/// The str's UTF-8; empty if it has a lone surrogate.
 std::string_view text_of(PyObject* text) {
   Py_ssize_t size = 0;
   const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size);
@@ -113,7 +115,7 @@ std::string_view text_of(PyObject* text) {
   return utf8 ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
 }
 
-/// What another thread is importing lacks names yet.
+/// The module if it is fully imported: one that another thread is still importing lacks names.
 PyObject* loaded(const char* name) {
   PyObject* module = known_module(name);
   return module && !is_being_imported(module) ? module : nullptr;

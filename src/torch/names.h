@@ -1,4 +1,4 @@
-// What gramme names of torch that torch does not promise to keep: src/torch/<version>/torch_names.def, by id.
+// Access by id to private objects, files and attributes of torch: src/torch/<version>/torch_names.def.
 //
 //   PyObject* setter = of_torch::object(of_torch::SetGradEnabled);
 //   if (of_torch::is_in(code->co_filename, of_torch::OptimizersFolder)) ...
@@ -61,7 +61,7 @@ struct Place {
 };
 
 Place place(Name id);
-Place place(Code id);  // of nulls if this version has no such function in Python
+Place place(Code id);  // null members if this version has no such Python function
 /// "torch._check"
 std::string spelled(Name id);
 const char* text(Module id);
@@ -73,33 +73,33 @@ extern std::atomic<PyObject*> known[kNames];
 PyObject* look_up(Name id);
 }  // namespace internal
 
-/// Borrowed; lives as long as the process. Its module is imported if it is not yet.
+/// The object, borrowed; lives as long as the process. Imports its module if needed.
 inline PyObject* object(Name id) {
   PyObject* known = internal::known[id].load(std::memory_order_acquire);
   return known ? known : internal::look_up(id);
 }
 inline PyTypeObject* type(Name id) { return reinterpret_cast<PyTypeObject*>(object(id)); }
 
-/// The same, or null while nobody has imported the module: nothing is imported.
+/// The same without importing: null while nobody has imported the module.
 PyObject* if_loaded(Name id);
-/// Borrowed; null while nobody has imported it.
+/// The module, borrowed; null while nobody has imported it.
 PyObject* if_loaded(Module id);
 
-/// True for the name of a module in the package.
+/// True if the name is that of a module inside the package.
 bool is_within(PyObject* module_name, Module package);
 
 const char* text(Attribute id);
-/// The same; interned, and lives as long as the process.
+/// The attribute's name, an interned str that lives as long as the process.
 PyObject* attribute(Attribute id);
 
-/// True for the name of the file, or of one in the folder. Not of text with a lone surrogate.
+/// True if the file name is that of the file, or lies in the folder. False for a name with a lone surrogate.
 bool is_in(PyObject* file_name, File id);
 
-/// True if it is what PyTorch says where it says nothing else.
+/// True if an exception's message contains this text of PyTorch's.
 bool says(std::string_view message, Message id);
 
-/// What this torch lacks: objects of modules that are loaded, modules and files that are not there. Other modules are
-/// imported only if that is asked for.
+/// Which rows the installed torch lacks: objects of loaded modules, modules, files. Imports the other modules only if
+/// `imports`.
 std::vector<std::string> missing(bool imports = false);
 
 }  // namespace gramme::of_torch

@@ -1,3 +1,5 @@
+// Reads an option's context variable directly where torch's configuration module would; any other option through the
+// module's __getattr__.
 #include "torch/option.h"
 
 #include "base/context.h"
@@ -6,7 +8,7 @@
 
 namespace gramme {
 
-/// An option whose value has other sources than assignment (an alias, the environment) has no variable here.
+/// Finds the option's variable, unless its value has other sources than assignment (an alias, the environment).
 void Option::find(PyObject* config) {
   Owned<> entries = take(PyObject_GetAttrString(config, of_torch::text(of_torch::ConfigEntries)));
   Owned<> name = take(PyUnicode_FromString(name_));
@@ -28,7 +30,7 @@ bool Option::exists() {
                        take(PyObject_GetAttrString(config, of_torch::text(of_torch::ConfigEntries))).get(), name_));
 }
 
-/// Looks the option up if nobody did; null while the module is not imported, and afterwards.
+/// Looks the option up at the first call after its module was imported, and then returns the module; null otherwise.
 Owned<> Option::look() {
   if (looked_) return {};
   Owned<> config = share(of_torch::if_loaded(module_));
@@ -60,7 +62,7 @@ Owned<> Option::value() {
     if (default_) return share(default_);
   }
   if (!config) config = take(import_module(of_torch::text(module_)));
-  CopiedContext context;  // of a default that is a set, who asks first puts a copy in the variable
+  CopiedContext context;  // the first read of a mutable default stores a copy in the variable
   Owned<> now = take(PyObject_GetAttrString(config.get(), name_));
   const bool constant = PyBool_Check(now.get()) || PyLong_CheckExact(now.get()) || PyUnicode_CheckExact(now.get());
   if (variable_ && constant) default_ = share(now.get()).release();

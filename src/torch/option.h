@@ -1,4 +1,4 @@
-// One option of a configuration module of PyTorch, as it is now, without running Python once it was read.
+// The current value of one option of a PyTorch configuration module. After the first read it runs no Python.
 //
 //   static Option specialize_int(of_torch::DynamoConfig, "specialize_int");
 //   specialize_int.is_set(false);  // what it is while the module is not imported
@@ -7,17 +7,18 @@
 
 namespace gramme {
 
-/// Lives as long as the process.
+/// Objects live as long as the process.
 class Option {
  public:
   constexpr Option(of_torch::Module module, const char* name) : module_(module), name_(name) {}
   Option(const Option&) = delete;
 
-  /// Null while nobody has imported the module.
+  /// The value; null while nobody has imported the module.
   Owned<> value();
-  /// What the program assigned; null if it assigned nothing or what it was, and for what is not assigned to a variable.
+  /// The value that the program assigned; null if it assigned none or one equal to the default, and for options without
+  /// a variable.
   Owned<> changed();
-  /// True if the module, which is imported, has such an option in this version of torch.
+  /// True if the imported module has this option in this version of torch.
   bool exists();
   bool is_set(bool otherwise) {
     Owned<> now = value();
@@ -31,8 +32,8 @@ class Option {
   of_torch::Module module_;
   const char* name_;
   bool looked_ = false, missing_ = false;
-  PyObject* variable_ = nullptr;  // the ContextVar with what the program assigned, where nothing else decides
-  PyObject *unset_ = nullptr, *default_ = nullptr;  // what it has while nothing was assigned, and what that means
+  PyObject* variable_ = nullptr;  // the ContextVar that holds the program's value, if nothing else decides
+  PyObject *unset_ = nullptr, *default_ = nullptr;  // its content while nothing is assigned, and the value then
   PyObject* declared_ = nullptr;                    // the default as the module declares it
 };
 

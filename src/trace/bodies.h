@@ -35,7 +35,7 @@ struct OfGradients {
 /// that the graph makes is identified by its root tensor and the root step of the hook.
 struct ReadByHooks {
   std::unordered_map<const value::Tensor*, size_t> made;
-  std::vector<const graph::Node*> inputs, outputs;  // that are watched: of the graph
+  std::vector<const graph::Node*> inputs, outputs;  // watched inputs and outputs of the graph
 };
 
 /// Calls of tag_activation_checkpoint that draw random numbers: AOTAutograd refuses those in a graph without a

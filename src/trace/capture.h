@@ -42,7 +42,7 @@ class Capture {
   Value* handled = nullptr;  // the exception handled in the innermost running generator, or by functions if none runs
   Value* outer_handled = nullptr;  // the exception handled by whoever resumed that generator
   int depth = 0;                   // inlined calls
-  int deepest = 0;                 // that depth was
+  int deepest = 0;                 // greatest depth so far
   int frameless = 0;               // running Python functions that are replaced by models
   /// State that a higher room keeps with the capture, by type.
   template <class T>

@@ -1,8 +1,8 @@
 // Tensor subclasses with a __torch_function__ in a capture.
 //
-// The graph knows plain tensors only: inputs of a subclass come in as plain tensors with their memory, and what
-// as_subclass() makes has the node of what it was made of; replay gives it its class. Who is asked what an operator
-// does is decided above (builtins/torch_overrides.cpp); what comes down here unasked ends the segment.
+// A graph has only plain tensors. An input of a subclass is passed as a plain tensor with the same memory. A result of
+// as_subclass() has the node of the tensor it was made from, and replay sets its class. builtins/torch_overrides.cpp
+// decides whose __torch_function__ handles an operator; an instance of a subclass that arrives here ends the segment.
 #include <algorithm>
 
 #include "aten/classes.h"
@@ -24,7 +24,7 @@ bool is_asked(Capture& capture, const Tensor* tensor) {
   return found && found != of_torch::object(of_torch::DisabledTorchFunctionImpl);
 }
 
-/// At most what it holds, and that it needs a gradient now.
+/// True if at most the tensor's content and its need of a gradient changed.
 bool is_write(const meta::Record& before, const meta::Record& after) {
   return before.dtype == after.dtype && before.sizes == after.sizes && before.strides == after.strides &&
          before.storage_offset == after.storage_offset && before.requires_grad <= after.requires_grad;

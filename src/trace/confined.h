@@ -1,8 +1,9 @@
 // A part of the program that may change only objects it makes itself, such as the body of an operator that may run it
 // any number of times.
 //
-//   Confined confined(capture); // until it is destroyed, a change of anything else ends the segment ... the program
-//   runs ... confined.check(); // ends the segment unless every tolerated change was put back
+//   Confined confined(capture);  // until it is destroyed, a change of anything else ends the segment
+//   ... the program runs ...
+//   confined.check();            // ends the segment unless every tolerated change was put back
 //
 // Call `runs_later()` if the part runs later than it is captured: it may then read only what is still the same at that
 // time.

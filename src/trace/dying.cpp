@@ -1,4 +1,5 @@
-// Asks cpython::runs_code, which must not count the references that the capture itself holds.
+// Finds out whether an object's death runs code of the program, without counting references that the capture itself
+// holds.
 #include "trace/dying.h"
 
 namespace gramme::trace {

@@ -15,7 +15,7 @@ bool leads_to(Capture& capture, value::Value* from, const value::Value* to);
 struct Failures {
   struct Failure {
     value::Object* exception;
-    std::vector<shape::Expr> numbers;  // that the text may mention
+    std::vector<shape::Expr> numbers;  // numbers that the text may mention
   };
   std::vector<Failure> untold;
 };

@@ -1,4 +1,4 @@
-// Makes a segment of a finished trace: guards, replay program, exit, and the reads they need.
+// Makes a segment from a finished trace: guards, replay program, exit, and the reads they need.
 #pragma once
 #include <memory>
 

@@ -27,7 +27,7 @@ struct NamedSource {
 /// An object that a segment held, by address. It is not kept alive, so another object may have that address now.
 struct Held {
   const PyObject* address;
-  Owned<> code;  // of a function
+  Owned<> code;  // the function's code, if it is one
 };
 
 /// Receives the source lines that a capture visits.
@@ -44,12 +44,12 @@ class LineListener {
 struct Policy {
   // By Source::path:
   std::unordered_map<size_t, Owned<>> numbers;               // values of ints and floats at earlier captures
-  std::unordered_set<size_t> dynamic;                        // those that changed between captures
-  std::unordered_set<size_t> specialized;                    // those that were needed as constants
+  std::unordered_set<size_t> dynamic;                        // changed between captures
+  std::unordered_set<size_t> specialized;                    // needed as constants
   std::unordered_set<size_t> zeros;                          // floats that were needed as constants while 0
   std::unordered_map<size_t, const meta::Record*> observed;  // descriptions of tensors at earlier captures
-  std::unordered_map<size_t, int64_t> lengths;               // of lists at earlier captures
-  std::unordered_map<size_t, Owned<>> keys;                  // of dicts of hooks
+  std::unordered_map<size_t, int64_t> lengths;               // lengths of lists at earlier captures
+  std::unordered_map<size_t, Owned<>> keys;                  // keys of dicts of hooks
   std::unordered_map<size_t, Held> held;                     // objects that earlier captures held
   std::unordered_map<size_t, int> cached;                    // number of captures that found a result in a cache
   std::unordered_set<size_t> fixed;                          // sizes and ints that are constants in this capture only

@@ -141,7 +141,7 @@ class Rebuilder {
   std::unordered_set<Value*> opened_;  // classes whose namespace is being made
   std::vector<value::Cell*> waiting_;  // cells that will hold a class of opened_
   int made_ = 0;
-  std::vector<const effects::Effect*> calls_;  // of the log, in order
+  std::vector<const effects::Effect*> calls_;  // calls of the log, in order
   size_t called_ = 0;                          // how many of them are replayed
 };
 

@@ -209,7 +209,7 @@ Number* Scope::item_of(Tensor* tensor) {
   auto* number = value::as<Number>(emit_method(name, Args{&self, 1, nullptr, 0}));
   if (!number) cannot(Reason::DataDependentValue, "Tensor.item");
   if (number->expr) return number;
-  number->node->effect = false;  // it may be dropped if unused
+  number->node->effect = false;  // may be dropped if unused
   if (number->type == &PyBool_Type) number->range = {0, 1};
   if (graph_ == &root_) as_tensors_[number->node] = tensor;
   return number;
@@ -230,7 +230,7 @@ void Scope::assert_true(Expr condition) {
   }
   if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an assertion about a data-dependent value in a body");
   graph::Node* node = this->node(condition);
-  if (!node) return;  // it follows from what is known
+  if (!node) return;  // implied by known conditions
   assert_node(node, "Runtime assertion failed for expression " + capture_.shapes.print(condition));
   if (unbacked_)
     unbacked_->assume(condition);

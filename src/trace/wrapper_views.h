@@ -8,7 +8,7 @@ struct Node;
 
 namespace gramme::trace {
 
-/// Kept with the scope. AOTAutograd makes views of inputs anew by operators of its own, which a class may not have.
+/// Kept with the scope. AOTAutograd rebuilds views of inputs with operators of its own, which a class may not support.
 struct WrapperViews {
   std::unordered_set<const graph::Node*> nodes;
 };

@@ -17,7 +17,7 @@ namespace {
 
 OpenWrapper open_wrapper = nullptr;
 
-/// The graph runs before replay stores what the program has set on it.
+/// Refuses wrappers with changed attributes: the graph runs before replay stores those.
 void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers) {
   const auto changed = [](const Tensor* tensor) {
     return !tensor->attributes.empty() || tensor->late == Tensor::Closed;
@@ -102,7 +102,7 @@ void Scope::note_wrapper(Tensor* made, const meta::Result& result, const std::ve
   }
 }
 
-/// What it wraps was written with it.
+/// A write to a wrapper also writes its inner tensors.
 void Scope::note_parts_written(Tensor* wrapper, const graph::Node* node) {
   auto& wrappers = state<Wrappers>();
   for (Tensor* root = wrapper; root; root = root->base) {

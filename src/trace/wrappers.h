@@ -15,18 +15,18 @@ class Trace;
 
 /// Kept with the scope.
 struct Wrappers {
-  /// An inner tensor: known, or another wrapper's, or nobody has asked for it yet.
+  /// An inner tensor: found, found through another wrapper, or not requested yet.
   struct Part {
     value::Tensor* tensor = nullptr;
     const value::Tensor* of = nullptr;
     size_t place = 0;
   };
   std::unordered_map<const value::Tensor*, std::vector<Part>> parts;
-  /// What the call that made it gave on fakes: its attributes are the real one's, but for data.
+  /// The fake result of the call that made the wrapper. Its attributes equal the real one's, except data.
   std::unordered_map<const value::Tensor*, PyObject*> likenesses;
   std::unordered_map<const graph::Node*, const value::Tensor*> inputs;
 
-  /// Where the inner tensor is known, or will be.
+  /// The entry of an inner tensor, found or not.
   Part& find(const value::Tensor* wrapper, size_t place);
   template <class Visit>
   void each_known(const value::Tensor* wrapper, Visit&& visit) const {
@@ -40,14 +40,14 @@ struct Wrappers {
   }
 };
 
-/// Memory of a graph's inputs: a wrapper's is that of its inner tensors.
+/// The memory of a graph's inputs. A wrapper's memory is that of its inner tensors.
 struct Memory {
   const graph::Node* input;
   const source::Source* source;
   PyObject* object;
 };
 
-/// Finds out what an existing wrapper is made of; given by the builtins room, which can trace its method.
+/// Finds the inner tensors of an existing wrapper; set by the room `builtins`, which can trace its method.
 using OpenWrapper = void (*)(Trace& trace, value::Tensor* wrapper);
 void set_open_wrapper(OpenWrapper open);
 

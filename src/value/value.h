@@ -77,32 +77,32 @@ struct Tensor : ValueOf<Tensor> {
   Tensor* base = nullptr;                // shares storage with it (views)
   bool differentiable = false;           // a view to autograd too, unlike what detach() gives
   std::vector<Tensor*> views;            // differentiable ones of it
-  Tensor* plain = nullptr;               // what as_subclass() made this of, whose node is this one's, too
-  graph::Node* classed = nullptr;        // with `plain`: gives it with its class on; null: replay puts that on
-  Tensor* inner = nullptr;               // inside a transform: what it wraps; null if nobody asked yet
-  Attributes attributes;                 // Python attributes set on it
+  Tensor* plain = nullptr;               // as_subclass() made this from it; both have one node
+  graph::Node* classed = nullptr;  // with `plain`: the node that returns it in its class; null: replay sets the class
+  Tensor* inner = nullptr;         // inside a transform: the wrapped tensor, once requested
+  Attributes attributes;           // Python attributes set on it
   // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).
   enum Late : uint8_t { Free, Fixed, Closed } late = Free;
-  bool leaf_view = false;     // existing: one that needs a gradient because its base does, and says it is a leaf
+  bool leaf_view = false;     // existing: requires a gradient because its base does, yet is a leaf
   bool special_view = false;  // autograd may refuse to write it, or to use it after its base was written (aten/spec.h)
-  bool memory_written = false;  // of one without a base: it or a view of it was written in the segment
+  bool memory_written = false;  // without a base: it or a view of it was written in the segment
   bool retains_grad = false;    // retain_grad() was called on it in the capture
   bool used = false;            // by an operation since it was made or last written
   bool dict_seen = false;       // its Python attributes were asked for or set
   bool hides_nothing = false;   // existing: guarded to have no attribute of its own that hides one of its class
-  bool altered = false;  // it is another tensor now in more than its content: its sizes, its metadata of autograd
-  size_t made_at = 0;    // root step (Inliner::steps) when it was made or last written; 0: before the segment
+  bool altered = false;         // more than its content has changed: sizes or autograd metadata
+  size_t made_at = 0;           // root step (Inliner::steps) when it was made or last written; 0: before the segment
 };
 
 struct Number : ValueOf<Number> {
   static constexpr Kind kKind = Kind::Number;
   using ValueOf::ValueOf;
-  graph::Node* node = nullptr;   // of one over the symbols: null until an operation takes it
+  graph::Node* node = nullptr;   // null until an operation takes it, if over symbols
   shape::Expr expr = nullptr;    // over the capture's symbols; null if it is data to the capture
-  PyObject* function = nullptr;  // what the program computed it by, as the graph has it; null if by no operator
+  PyObject* function = nullptr;  // the operator in the graph that computed it, or null
   Value* operands[2] = {};
-  PyTypeObject* type = nullptr;  // int, float, bool; `object` is what it is now, or an example
-  meta::Interval range;          // what it lies between
+  PyTypeObject* type = nullptr;  // int, float, bool; `object` is the present value or an example
+  meta::Interval range;          // bounds of its value
 };
 
 struct Tuple : ValueOf<Tuple> {
@@ -123,7 +123,7 @@ struct List : ValueOf<List> {
   static constexpr Kind kKind = Kind::List;
   using ValueOf::ValueOf;
   ListReader* unread = nullptr;   // existing: set until the first look
-  std::vector<Value*> own_items;  // of an unread list only the appended items, else all
+  std::vector<Value*> own_items;  // all items; only the appended ones of an unread list
   std::vector<Value*>& items() {
     if (unread) unread->read(this);
     return own_items;
@@ -134,7 +134,7 @@ struct Dict : ValueOf<Dict> {
   static constexpr Kind kKind = Kind::Dict;
   using ValueOf::ValueOf;
   PyTypeObject* type = &PyDict_Type;  // dict, OrderedDict, defaultdict
-  Value* factory = nullptr;           // of a defaultdict
+  Value* factory = nullptr;           // defaultdict only
   Table entries;
   bool loaded = true;      // false: existing, and `entries` holds only what was read or written
   bool rewritten = false;  // existing: cleared or reordered, so replay assigns the whole content
@@ -145,7 +145,7 @@ struct Dict : ValueOf<Dict> {
   std::vector<Erased> erased;  // existing: original keys that were deleted, even if stored again
   bool hidden = false;         // existing: a call in replay changes it, so it must not be read
   Table absent;                // not loaded: keys known to be missing in the real dict
-  Attributes attributes;       // of an OrderedDict: as of Object
+  Attributes attributes;       // OrderedDict only: like Object's
 };
 
 struct Set : ValueOf<Set> {
@@ -207,10 +207,9 @@ struct Iterator : ValueOf<Iterator> {
   std::vector<Value*> parts;  // its iterables and the functions it calls
   Py_ssize_t index = 0, stop = 0, increment = 1;
   size_t expected = 0;  // size of the dict or deque at the start
-  uint32_t moves = 0;   // of a deque, at the start
+  uint32_t moves = 0;   // deque: its count of moves at the start
   bool done = false;
-  PyObject* maker =
-      nullptr;  // of sort Other: called with the parts it makes a real one in the same state; null if none
+  PyObject* maker = nullptr;  // sort Other: makes a real iterator in this state from the parts; or null
 };
 
 struct Function : ValueOf<Function> {
@@ -298,7 +297,7 @@ struct Object : ValueOf<Object> {
   Attributes attributes;  // instance dict, in order: written and, for existing ones, read
   Attributes slots;
   Value* payload = nullptr;  // content of a builtin base: Dict, List, Tuple, Set, Constant; exceptions: args
-  Value *cause = nullptr, *context = nullptr;  // of exceptions
+  Value *cause = nullptr, *context = nullptr;  // exceptions only
   bool suppress_context = false;
   std::vector<Passed> passed;  // exceptions: traceback, innermost frame first
   bool retraced = false;       // the traceback differs: set by the program, or thrown into a generator
@@ -324,7 +323,7 @@ struct Super : ValueOf<Super> {
   static constexpr Kind kKind = Kind::Super;
   using ValueOf::ValueOf;
   PyTypeObject* type = nullptr;        // search the MRO after this one
-  PyTypeObject* start_type = nullptr;  // of this type
+  PyTypeObject* start_type = nullptr;  // the type whose MRO is searched
   Value* self = nullptr;               // an Object or, in class methods, a Class
 };
 

@@ -1,4 +1,4 @@
-"""One call of a module captured as a whole, without running it."""
+"""Captures one call of a module as a whole, without running it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Call", "Change", "Place", "capture", "varying_dimensions"]
 
 
 class Change(NamedTuple):
-    """What the call would have done to an object that was there before, or a call that has effects.
+    """An effect of the call on an existing object, or a call with effects that it would have made.
 
     Attributes:
         kind: a row of src/plan/replay.def.
@@ -49,7 +49,7 @@ class Place(NamedTuple):
     dim: int = 0
 
     def of(self, leaves: Sequence[Any]) -> Any:
-        """What stands there."""
+        """The value in that place."""
         leaf = leaves[self.leaf]
         if self.what == "size":
             return leaf.shape[self.dim]
@@ -59,7 +59,7 @@ class Place(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """What the capture decided by: a bool, or a SymBool of the fakes' environment; None if Python cannot compute it."""
+    """A condition that the capture branched on: a bool, or a SymBool of the fakes' environment; None if unknown."""
 
     holds: Any
     line: str
@@ -98,7 +98,7 @@ _NUMBERS = {"SizeOf": "size", "StrideOf": "stride", "OffsetOf": "offset"}
 
 
 class _Keep:
-    """The backend of a capture that is not run: it keeps the graph, whose nodes stand for what they give."""
+    """The backend of a capture that is not run: it keeps the graph, whose nodes stand for their values."""
 
     __name__ = "export"
     contract = "export"
@@ -129,7 +129,7 @@ class _Keep:
 
 
 def _place(rows: list[Any], row: int) -> Place | None:
-    """The place that a row of sources is; None for what is none of the arguments."""
+    """The place that a row of sources describes; None if it is not among the arguments."""
     kind, base, _, index, _ = rows[row]
     if kind in _NUMBERS:
         leaf = _place(rows, base)
@@ -142,7 +142,7 @@ _TABLES = {"_modules", "_parameters", "_buffers"}
 
 
 def _name(rows: list[Any], row: int) -> str:
-    """Of a tensor below the module, or of a global one; "" if neither."""
+    """The name of a tensor of the module, or of a global one; "" for others."""
     parts: list[str] = []
     kind, base, name, index, _ = rows[row]
     while kind in ("Value", "Attr", "Item"):
@@ -156,7 +156,7 @@ def _name(rows: list[Any], row: int) -> str:
 
 
 def _varies(fakes: Sequence[Any]) -> list[tuple[re.Pattern[str], int | None]]:
-    """Sizes and ints that are symbols of the fakes vary in the capture."""
+    """Lets the sizes and ints that are symbols of the fakes vary in the capture."""
     found: list[tuple[re.Pattern[str], int | None]] = []
     for i, fake in enumerate(fakes):
         pattern = re.compile(rf"L\['leaves'\]\[{i}\]\Z")
@@ -168,7 +168,7 @@ def _varies(fakes: Sequence[Any]) -> list[tuple[re.Pattern[str], int | None]]:
 
 
 def varying_dimensions(fake: torch.Tensor) -> list[int]:
-    """Those whose size is a symbol."""
+    """The dimensions whose size is a symbol."""
     sizes: tuple[Any, ...] = tuple(fake.shape)
     return [d for d, size in enumerate(sizes) if isinstance(size, torch.SymInt)]
 

@@ -1,4 +1,4 @@
-"""torch._dynamo.export by gramme: torch's calls as a graph with the function's signature."""
+"""torch._dynamo.export with gramme as front end: torch's calls as a graph with the function's signature."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Function(torch.nn.Module):
 
 
 def _all_dimensions(args: Any, kwargs: Any) -> Any:
-    """What varies where nothing is said: each dimension that can."""
+    """The default for varying sizes: every dimension that can vary."""
 
     def of(leaf: Any) -> Any:
         return dict.fromkeys(range(leaf.dim()), torch.export.Dim.AUTO) if isinstance(leaf, torch.Tensor) else None

@@ -1,4 +1,4 @@
-"""gramme in the place of the front end of torch.export(strict=True); everything below it is torch.export's."""
+"""gramme as the front end of torch.export(strict=True); everything below the front end is torch.export's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def front_end() -> Iterator[None]:
 
 
 def stand_everywhere(stand: bool) -> None:
-    """Whether torch.export.export(strict=True) captures by gramme wherever it is called."""
+    """Sets whether torch.export.export(strict=True) captures with gramme in all callers."""
     global _everywhere
     if stand:
         _stand_in_front()
@@ -60,7 +60,7 @@ def stand_everywhere(stand: bool) -> None:
 
 
 def _stand_in_front() -> None:
-    """From now on; outside of the scope nothing is different. Again if somebody has put another function there."""
+    """Replaces torch.export's front end, without effect outside the scope; again if another function took over."""
     original = export_trace._export_to_torch_ir
     if hasattr(original, "_of_gramme"):  # wrappers of others have what they wrap
         return
@@ -83,13 +83,13 @@ def _stand_in_front() -> None:
 
 
 def _drafts() -> bool:
-    """torch.export.draft_export runs the model, and reports what its own front end met on the way."""
+    """Whether torch.export.draft_export runs, which needs PyTorch's own front end for its report."""
     return bool(functorch_config.fake_tensor_propagate_real_tensors)
 
 
 @contextlib.contextmanager
 def _user_errors() -> Iterator[None]:
-    """What torch.export's callers catch."""
+    """Turns errors into those that torch.export's callers catch."""
     try:
         yield
     except (ConstraintViolationError, ValueRangeError) as error:
@@ -102,7 +102,7 @@ def _user_errors() -> Iterator[None]:
 def captured_graph(
     module: torch.nn.Module, args: Any, kwargs: dict[str, Any], shapes: Any, preserved: tuple[str, ...], deferred: bool
 ) -> torch.fx.GraphModule:
-    """What torch.export lowers: the captured graph, when its sizes are known to vary as `shapes` has it.
+    """The captured graph for torch.export to lower, once its sizes are known to vary as `shapes` demands.
 
     Raises:
         CaptureError: the call is not one graph.
@@ -132,7 +132,7 @@ def _captured_graph(
     _require(call, leaves, fakes, deferred)
     graph = torch_graph(module, args, kwargs, fakes, mode, call, specs)
     produce_guards_and_solve_constraints(mode, graph, shapes, equalities, signature)
-    mode.shape_env.frozen = False  # for the numbers out of data that are found when the graph is lowered
+    mode.shape_env.frozen = False  # for numbers from data that are found when the graph is lowered
     return graph
 
 
@@ -141,10 +141,10 @@ _OTHERWISE = {"do_not_emit_runtime_asserts", "replay_side_effects", "specialize_
 
 
 def _settings(deferred: bool) -> Any:
-    """What torch.export asks of its front end."""
+    """The settings that torch.export makes for its front end."""
     asked = dataclasses.asdict(export_trace.DEFAULT_EXPORT_DYNAMO_CONFIG)
     asked["prefer_deferred_runtime_asserts_over_guards"] = deferred
-    asked["side_effect_replay_policy"] = "silent"  # told in other words
+    asked["side_effect_replay_policy"] = "silent"  # reported in other words
     return dynamo_config.patch({name: value for name, value in asked.items() if name not in _OTHERWISE})
 
 
@@ -157,7 +157,7 @@ def _marks(tensor: torch.Tensor) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _without_marks(leaves: list[Any]) -> Iterator[None]:
-    """What torch.export has written on tensors for its own front end; the fakes know it."""
+    """Removes marks that torch.export put on tensors for its own front end; the fakes have their content."""
     hidden = [(tensor, _marks(tensor)) for tensor in leaves if isinstance(tensor, torch.Tensor)]
     for tensor, marks in hidden:
         for name in marks:
@@ -171,7 +171,7 @@ def _without_marks(leaves: list[Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def marks_put_back(arguments: Any) -> Iterator[None]:
-    """Behind the scope tensors have the marks that they had before, which torch.export reads, writes and drops."""
+    """Restores the marks of tensors after the scope, in which torch.export reads, writes and drops them."""
     before = [(leaf, _marks(leaf)) for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor)]
     kept = [(tensor, {name: copy.copy(value) for name, value in marks.items()}) for tensor, marks in before]
     try:
@@ -184,14 +184,14 @@ def marks_put_back(arguments: Any) -> Iterator[None]:
 
 
 def _require(call: Call, leaves: list[Any], fakes: list[Any], deferred: bool) -> None:
-    """What the capture decided by becomes guards of the fakes' environment, which knows the user's constraints.
+    """Turns the capture's conditions into guards of the fakes' environment, which knows the user's constraints.
 
     If they are to be `deferred`, they are asserted where the program runs.
     """
     fixed = [*_fixed(call, fakes)]
     for condition in call.conditions:
         holds = _of_floats(condition.words, fakes) if condition.holds is None else condition.holds
-        if holds is None:  # no guard says it for other numbers than these
+        if holds is None:  # no guard can express it for other numbers
             fixed += _places_in(condition.words)
         elif deferred and isinstance(holds, torch.SymBool):
             check(holds)  # type: ignore[no-untyped-call]
@@ -208,7 +208,7 @@ _FUNCTIONS = {"math": _MATH, "float": torch.sym_float, "min": torch.sym_min, "ma
 
 
 def _of_floats(words: str, fakes: list[Any]) -> Any:
-    """What a condition about floats is of the fakes: its words are Python. None if they cannot be computed."""
+    """A condition about floats, computed on the fakes: its text is Python. None if it cannot be computed."""
     try:
         return eval(words, {"__builtins__": {}, **_FUNCTIONS, "L": {"leaves": fakes}})
     except (ArithmeticError, NameError, NotImplementedError, SyntaxError, TypeError, ValueError):
@@ -219,13 +219,13 @@ _PLACE = re.compile(r"L\['leaves'\]\[(\d+)\](?:\.(size|stride|storage_offset)\(\
 
 
 def _places_in(words: str) -> list[Place]:
-    """The places that a condition is about."""
+    """The places that a condition refers to."""
     found = [match.groups() for match in _PLACE.finditer(words)]
     return [Place(int(leaf), (what or "").removeprefix("storage_"), int(dim or 0)) for leaf, what, dim in found]
 
 
 def _fixed(call: Call, fakes: list[Any]) -> Iterator[Place]:
-    """Sizes and ints that may vary, and that the graph is for one value of."""
+    """Sizes and ints that should vary but that the graph fixes."""
     for i in call.looked_at:
         fake = fakes[i]
         places = [Place(i)] if isinstance(fake, torch.SymInt) else []

@@ -1,4 +1,4 @@
-"""Objects that operators take as they are, of classes that the program registered as opaque."""
+"""Opaque objects as arguments of operators: instances of classes that the program registered as opaque."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["is_input", "is_opaque"]
 
 
 def is_opaque(cls: type[Any]) -> bool:
-    """Whether graphs may hold instances; called from C++.
+    """Whether graphs may hold instances of the class; called from C++.
 
     Not of classes of C++ (torch.ScriptObject): none that torch has can be flattened, so PyTorch exports none either.
     """

@@ -1,4 +1,4 @@
-"""A captured call as the graph of torch's calls that torch.export lowers."""
+"""Turns a captured call into the graph of torch's calls that torch.export lowers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ._retraced import keep_what_nodes_said
 __all__ = ["torch_graph"]
 
 _HERE = __file__.replace("_program.py", "_call.py")
-# Their results share no memory with what they are given.
+# Their results share no memory with their arguments.
 _NEW = {
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg),
     *(torch.add, torch.sub, torch.mul, torch.div, torch.where, torch.clone, torch.cat),
@@ -38,7 +38,7 @@ _NEW = {
 
 
 class _Builder:
-    """All user inputs in order, parameters and buffers as attributes, all results in one tuple."""
+    """Builds the graph: all user inputs in order, parameters and buffers as attributes, all results in one tuple."""
 
     def __init__(self, module: torch.nn.Module, leaves: Sequence[Any], fakes: Sequence[Any], call: Call) -> None:
         self._root = torch.nn.Module()
@@ -63,7 +63,7 @@ class _Builder:
         check_user_input_output([v for v in flat if not _is_node(v)], UserErrorType.INVALID_OUTPUT)
         self._inputs()
         direct = [*flat, *assigned.values()]
-        for value in [*direct, *self._objects()]:  # attributes stand before all calls
+        for value in [*direct, *self._objects()]:  # attributes come before all calls
             self._known(value)
         attributes = {name: self._attribute(self._module.get_buffer(name)) for name in assigned}
         self._keep_apart([node for node in attributes.values() if self._is_shared(node, direct)])
@@ -79,7 +79,7 @@ class _Builder:
         graph = self._call.graph_module.graph
         for node, given in zip(graph.find_nodes(op="placeholder"), self._call.inputs, strict=True):
             if isinstance(given, Place) and given.what and not node.users:
-                continue  # a size that only conditions ask for
+                continue  # a size that only conditions use
             self._nodes[node] = self._at(given) if isinstance(given, Place) else self._known(given)
             if not isinstance(self._nodes[node], torch.fx.Node):
                 self._nodes[node] = given  # a number
@@ -107,7 +107,7 @@ class _Builder:
         return self.graph.call_function(torch.ops.aten.sym_storage_offset.default, (leaf,))
 
     def _known(self, value: Any) -> Any:
-        """The node of a tensor, or of a captured one; other values are what they are."""
+        """The node of a tensor or of a captured value; other values are returned unchanged."""
         if _is_node(value):
             return self._nodes.get(value)
         if not (_is_tensor(value) or is_input(value)):
@@ -133,7 +133,7 @@ class _Builder:
         return made
 
     def _keep_apart(self, attributes: list[torch.fx.Node]) -> None:
-        """What the program reads of these is a copy."""
+        """Makes the program read copies of these."""
         apart = {node: self.graph.call_method("clone", (node,)) for node in attributes}
         for old, new in self._nodes.items():
             self._nodes[old] = apart.get(new, new) if _is_node(new) else new
@@ -158,11 +158,11 @@ class _Builder:
             self._nodes[node] = made
 
     def _passed(self, value: Any) -> Any:
-        """An argument of a call, as nodes are already: opaque objects become nodes."""
+        """An argument of a call with opaque objects replaced by nodes."""
         return value if _is_node(value) else self._known(value)
 
     def _is_shared(self, attribute: torch.fx.Node, direct: list[Any]) -> bool:
-        """Whether something may share the memory of a buffer that gets its new content at the end."""
+        """Whether another value may share memory with a buffer whose new content is stored at the end."""
         if any(_is_tensor(value) and self._made.get(id(value)) is attribute for value in direct):
             return True
         users = [user for old, new in self._nodes.items() if new is attribute for user in old.users]
@@ -196,7 +196,7 @@ def _is_node(value: Any) -> bool:
 
 
 def _without_ours(trace: str | None) -> str:
-    """The calls of the program, without the one around them."""
+    """The stack of module calls without the wrapper's."""
     lines = (trace or "").splitlines(keepends=True)
     starts = [i for i, line in enumerate(lines) if line.startswith("  File ")]
     if starts and _HERE in lines[starts[0]]:
@@ -205,7 +205,7 @@ def _without_ours(trace: str | None) -> str:
 
 
 def _assigned_buffers(module: torch.nn.Module, call: Call, changes: list[Change]) -> dict[str, Any]:
-    """The new content of registered buffers; `changes` gets all others."""
+    """The new content of registered buffers; other changes are appended to `changes`."""
     dicts = {id(part._buffers): path for path, part in module.named_modules(remove_duplicate=False)}
     tensors = [id(tensor) for _, tensor in module.named_buffers(remove_duplicate=False)]
     found: dict[str, Any] = {}
@@ -239,7 +239,7 @@ def _fits(call: Call, mode: Any, buffer: torch.Tensor, value: Any) -> bool:
 
 
 def _warn(module: torch.nn.Module, changes: Sequence[Change]) -> None:
-    """Of what the call changes and the exported program will not."""
+    """Warns of changes that the call makes and the exported program does not."""
     paths = {id(part): f"self.{path}" if path else "self" for path, part in module.named_modules()}
     names = []
     for change in changes:
@@ -257,7 +257,7 @@ def _warn(module: torch.nn.Module, changes: Sequence[Change]) -> None:
 def torch_graph(
     module: torch.nn.Module, args: Any, kwargs: Any, fakes: Sequence[Any], mode: Any, call: Call, specs: dict[str, Any]
 ) -> torch.fx.GraphModule:
-    """What torch.export's strict front end gives to its lower half."""
+    """The result of torch.export's strict front end, for its lower half."""
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
     changes: list[Change] = []
     assigned = _assigned_buffers(module, call, changes)

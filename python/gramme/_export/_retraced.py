@@ -1,4 +1,4 @@
-"""Programs that are exported again: their nodes say what those of the first program said."""
+"""Keeps nodes' metadata when a program is exported again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Code:
 
 
 def _codes(module: torch.nn.Module) -> dict[str, _Code]:
-    """By the name of the file that the code pretends to be from."""
+    """The codes by the file name that generated code pretends to come from."""
     parts = [part for part in module.modules() if isinstance(part, torch.fx.GraphModule)]
     return {type(part).forward.__code__.co_filename: _Code(part) for part in parts}
 
@@ -40,7 +40,7 @@ def _innermost(trace: str | None) -> tuple[str, int] | None:
 
 
 def keep_what_nodes_said(module: torch.nn.Module, graph: torch.fx.GraphModule) -> None:
-    """Nodes that calls in a graph module's code became have its node's lines, modules and annotations.
+    """Copies lines, modules and annotations from a graph module's nodes to the new nodes of their calls.
 
     Without them unflatten() knows no submodules, and messages name lines of generated code.
     """

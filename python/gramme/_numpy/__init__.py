@@ -1,10 +1,9 @@
-"""What calls of NumPy's with arrays come to in a graph: operations on the tensors below the arrays.
+"""Translates calls of NumPy with arrays into operations on the tensors below the arrays.
 
-NumPy itself is asked first, with arrays that are like those of the program in all but their data: what it gives says
-the result's class, dtype, sizes, strides, whose memory it shares and whether it may be written. What the graph would
-compute is tried on such arrays, too, and must agree with it, else the call is carried out for real. So the tables say
-what is computed, never what its type is. Frequent calls are operators of torch; for the rest functions of torch._numpy
-stand in the graph.
+NumPy itself is called first, on arrays like the program's in everything except data. Its result gives class, dtype,
+sizes, strides, shared memory and whether it may be written. The graph's operations are tried on such arrays too; if the
+results disagree, the call runs uncaptured. So the tables define computations, never result types. Frequent calls become
+operators of torch, others functions of torch._numpy.
 """
 
 import functools
@@ -34,7 +33,7 @@ __all__ = ["Answer", "Call", "Stand", "VaryingFloat", "VaryingInt", "answer", "h
 
 
 def traces() -> bool:
-    """Are calls of NumPy's captured? `torch._dynamo.config.trace_numpy` says so."""
+    """Whether calls of NumPy are captured (`torch._dynamo.config.trace_numpy`)."""
     config = sys.modules.get(DYNAMO_CONFIG)
     return config is None or bool(config.trace_numpy)
 
@@ -48,7 +47,7 @@ def _values_may_raise() -> bool:
 
 
 def has_dtype(dtype: torch.dtype) -> bool:
-    """True if NumPy has arrays of it, with which captures go on."""
+    """True if NumPy has arrays of this dtype, so that captures can continue with them."""
     return dtype in NUMPY_DTYPES
 
 
@@ -56,7 +55,7 @@ _known = functools.cache(Table)
 
 
 def answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], exact: bool = False) -> Answer | str | None:
-    """What a call of NumPy's comes to; a text: the method that asks for data; None: it is carried out for real.
+    """The answer to a call of NumPy: operations, or the name of the method that reads data, or None to run uncaptured.
 
     exact: what computes is NumPy's call, in the graph, too.
     """
@@ -94,7 +93,7 @@ def _answer(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], exac
     lower = table.rows.get(function)
     if lower is None and function not in table.of_types:
         return None
-    for whole in (0, 1):  # the one is a subscript, the other a divisor
+    for whole in (0, 1):  # one serves as a subscript, the other as a divisor
         try:
             question = Question(function, args, keywords, whole)
             if lower is None:
@@ -122,7 +121,7 @@ def _expected(question: Question, function: Any) -> Any:
 
 
 def _of_types(question: Question, function: Any) -> Answer | None:
-    """What types and sizes say, whatever the data."""
+    """Results that follow from types and sizes alone."""
     if isinstance(function, type) and issubclass(function, np.generic):
         if len(question.args) == 1 and isinstance(question.args[0], Stand) and not question.keywords:
             array = question.args[0]

@@ -1,4 +1,4 @@
-"""What stands in the graph for functions of one form: functions of torch._numpy, and ufuncs as operators of torch."""
+"""Translations of regular functions: functions of torch._numpy, and ufuncs as operators of torch."""
 
 import functools
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def _arrays(tree: Any) -> Any:
 
 @functools.cache
 def wrapped(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of torch._numpy on tensors."""
+    """Calls the function of torch._numpy on tensors."""
 
     def call(*args: Any, **keywords: Any) -> Any:
         return _tensors(function(*_arrays(args), **_arrays(keywords)))
@@ -46,7 +46,7 @@ def _is_dtype(value: Any) -> bool:
 
 
 def operand(leaf: Any) -> Any:
-    """A number of NumPy's is an operand of its own dtype."""
+    """An operand; a NumPy scalar keeps its own dtype."""
     if isinstance(leaf, np.generic):
         return Call(torch.full, ((), leaf.item()), {"dtype": TORCH_DTYPES[leaf.dtype]})
     return plain(leaf)
@@ -72,7 +72,7 @@ def is_number(value: Any) -> bool:
 
 
 def into_output(lower: Lower) -> Lower:
-    """out= is written with what the call gives without it; where= says which elements."""
+    """Writes the result of the call without out= to out=, for the elements that where= selects."""
 
     def lowered(question: Question) -> Any:
         out = output_of(question)
@@ -80,7 +80,7 @@ def into_output(lower: Lower) -> Lower:
         masks = isinstance(question.function, np.ufunc)
         if out is None:
             if masks and mask is not True:
-                raise UnknownCallError  # the other elements are whatever the memory held
+                raise UnknownCallError  # other elements are uninitialised memory
             return lower(question)
         left_out = ("out", "where") if masks else ("out",)
         question.keywords = {key: value for key, value in question.keywords.items() if key not in left_out}
@@ -125,14 +125,14 @@ def ufunc(name: str, direct: Callable[..., Any] | None = None, *, scalars: bool 
 
 
 def _loop_dtype(question: Question) -> torch.dtype:
-    """In which NumPy computes: that of the result; of a truth, that of all operands."""
+    """The dtype in which NumPy computes: the result's; for comparisons the common one of the operands."""
     result = question.result
     if not hasattr(result, "dtype") or result.dtype not in TORCH_DTYPES:
         raise UnknownCallError
     likes = [np.asarray(like) if isinstance(like, list | tuple) else like for like in question.real(question.args)]
     common = np.result_type(*likes)
     if result.dtype.kind == "b" or (common.kind == "c" and result.dtype.kind == "f"):
-        for like in likes:  # NumPy compares with whole numbers that do not fit
+        for like in likes:  # NumPy compares with ints that do not fit the dtype
             if (
                 isinstance(like, int)
                 and common.kind in "iu"

@@ -1,4 +1,4 @@
-"""Under the option exact_numpy: nodes that are the program's own calls of NumPy, over the memory of the tensors."""
+"""For the option exact_numpy: nodes that call NumPy itself, on arrays over the memory of the tensors."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ _MOVES = (get_item, rows, reshaped, flattened, viewed, transposed, diagonal_of)
 def exact_answer(
     question: Question, function: Any, lower: Callable[[Question], Any], expected: Any, written: int | None
 ) -> Answer:
-    """What a call comes to if NumPy is to compute. `written`: the index of the array that the call writes."""
+    """The answer to a call that NumPy computes. `written`: the index of the array that the call writes."""
     if any(stand.apart for stand in question.stands.values()):
-        raise UnknownCallError  # elements that lie otherwise are added in another order
+        raise UnknownCallError  # with another layout elements are added in another order
     if written is not None:
         stand = question.stands[written]
         if stand.seen or stand.type is not np.ndarray:
@@ -55,21 +55,21 @@ def _packed(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _shares(expected: Any) -> bool:
-    """All of it is memory of the arguments."""
+    """True if all of its memory is the arguments'."""
     if isinstance(expected, Expected):
         return expected.memory >= 0
     return isinstance(expected, Stand) or (isinstance(expected, list | tuple) and all(map(_shares, expected)))
 
 
 def _is_new(expected: Any) -> bool:
-    """None of it is."""
+    """True if none of its memory is the arguments'."""
     if isinstance(expected, Expected):
         return expected.memory < 0 and all(stride >= 0 for stride in expected.strides)
     return isinstance(expected, list | tuple) and all(map(_is_new, expected))
 
 
 class _Slot:
-    """The place of an operand of the node among the arguments of the call."""
+    """The index of a node's operand among the arguments of the call."""
 
     def __init__(self, index: int, type_: type | None) -> None:
         self.index, self.type = index, type_
@@ -108,7 +108,7 @@ def _node(question: Question, function: Any, expected: Any, written: int | None)
 def _carried_out(
     function: Callable[..., Any], args: Any, keywords: Mapping[str, Any], expected: Any, written: int | None
 ) -> Callable[..., Any]:
-    """The call as a function of tensors; of an array that is written it gives what the array becomes."""
+    """The call as a function of tensors; for a written array it returns the new content."""
 
     def exact_numpy(*operands: Any) -> Any:
         if any(isinstance(operand, FakeTensor) for operand in operands):

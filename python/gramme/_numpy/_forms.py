@@ -1,4 +1,4 @@
-"""Functions that stand in the graph in a form of their own."""
+"""Translations of functions that need a form of their own."""
 
 from typing import Any
 

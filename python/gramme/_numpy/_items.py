@@ -56,7 +56,7 @@ def set_item(question: Question) -> Any:
 
 
 def lying_apart(value: Any, target: Stand) -> Any:
-    """NumPy copies what overlaps with what is written; torch refuses it."""
+    """Copies a value that overlaps with the written array, as NumPy does; torch refuses overlaps."""
     if not isinstance(value, Stand) or (value.fresh and value.memory != target.memory):
         return value
     return Call("clone", (value,)) if value.dtype == target.dtype else Call("to", (value, target.dtype))

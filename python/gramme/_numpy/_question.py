@@ -1,4 +1,4 @@
-"""Asking NumPy what a call gives, and trying what the graph would compute in its place."""
+"""Calls NumPy for a call's result type, and tries the graph's operations in its place."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,14 +23,14 @@ from gramme._numpy._values import (
 
 
 def _data(dtype: np.dtype, count: int, whole: int) -> np.ndarray:
-    """Numbers that most functions take."""
+    """Data that most functions accept."""
     if dtype.kind in "fc":
         return (np.arange(count) * 7919 % 101 / 101 + 0.25).astype(dtype)
     return np.full(count, whole, dtype)
 
 
 def array_like(stand: Stand, whole: int) -> Any:
-    """An array like the one it stands for; whole numbers in it are `whole`."""
+    """An array like the one it stands for; ints in it are `whole`."""
     dtype = NUMPY_DTYPES[stand.dtype]
     if stand.type is not np.ndarray:
         return dtype.type(_data(dtype, 1, whole)[0])
@@ -63,7 +63,7 @@ def _applied(function: Any) -> Callable[..., Any]:
 
 
 class Question:
-    """One call: what NumPy gives for arrays like those of the program."""
+    """One call: NumPy's result for arrays like the program's."""
 
     def __init__(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], whole: int) -> None:
         if isinstance(function, np.ufunc) and len(args) > function.nin:
@@ -76,7 +76,7 @@ class Question:
         try:
             with np.errstate(all="ignore"):
                 self.result = self.applied(*self.real(args), **self.real(keywords))
-        except Exception as error:  # what NumPy raises it raises in the program
+        except Exception as error:  # NumPy would raise the same in the program
             raise UnknownCallError from error
 
     def writes_others(self, written: int | None) -> bool:
@@ -91,11 +91,11 @@ class Question:
         )
 
     def real(self, tree: Any) -> Any:
-        """With arrays for Stands."""
+        """The value with arrays in place of Stands."""
         return mapped(tree, lambda leaf: self.likes[leaf.index] if isinstance(leaf, Stand) else leaf)
 
     def expected(self, result: Any) -> Any:
-        """The result as the graph must give it."""
+        """The result that the graph must return."""
         for index, like in self.likes.items():
             if result is like and isinstance(like, np.ndarray):
                 return self.stands[index]
@@ -125,14 +125,14 @@ def _tensor_like(stand: Stand, whole: int) -> torch.Tensor:
 
 
 class Trial:
-    """The calls of an answer, carried out on tensors like those of the program: they must do what NumPy did."""
+    """Runs the calls of an answer on tensors like the program's: they must do what NumPy did."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
         self._tensors = {index: _tensor_like(stand, question.whole) for index, stand in question.stands.items()}
 
     def adapted(self, value: Any, expected: Any) -> Answer:
-        """With calls added that give the layout and the memory which NumPy gives."""
+        """The answer with calls added that make NumPy's layout and memory sharing."""
         try:
             made = self._carried_out(value)
         except Exception as error:
@@ -195,7 +195,7 @@ class Trial:
         return value, kinds
 
     def _view_of(self, expected: Expected) -> Stand | None:
-        """The array of which this is a view that no tensor can be."""
+        """The base array of a view that no tensor can represent."""
         stands = [stand for stand in self._question.stands.values() if stand.memory == expected.memory]
         apart = any(stand.apart for stand in stands) or any(stride < 0 for stride in expected.strides)
         return stands[0] if stands and apart else None
@@ -221,7 +221,7 @@ def _are_close(expected: np.ndarray, found: np.ndarray) -> bool:
 
 
 def _laid_out(value: Any, strides: tuple[int, ...]) -> Any:
-    """The value in memory of its own, whose dimensions lie in the order of the strides."""
+    """The value in new memory, with its dimensions in the order of the strides."""
     order = tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
     if order == tuple(range(len(strides))):
         return Call("contiguous", (value,))

@@ -1,4 +1,4 @@
-"""NumPy's callables, and what a call of each comes to."""
+"""The table of NumPy's callables with their translations."""
 
 import itertools
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def _sign(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _power(question: Question) -> Any:
-    """NumPy raises for a whole number to the power of a negative one; torch gives some number."""
+    """Powers: NumPy raises for an int with a negative int exponent; torch returns some number."""
     exponent = question.args[1]
     if question.result.dtype.kind not in "fc" and not (type(exponent) is int and exponent >= 0):
         raise UnknownCallError
@@ -97,7 +97,7 @@ def _magnitude(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _absolute(lower: Lower) -> Lower:
-    """Of complex numbers by way of their parts, which takes a third of the time of torch.abs."""
+    """Absolute values; of complex numbers from their parts, in a third of the time of torch.abs."""
 
     def lowered(question: Question) -> Any:
         array = question.args[0]
@@ -109,7 +109,7 @@ def _absolute(lower: Lower) -> Lower:
 
 
 def _shift(direct: Callable[..., Any]) -> "Lower":
-    """By a known number of bits: torch's operators mean nothing by more than there are."""
+    """Shifts by a known number of bits: in torch, shifts by more bits than the dtype has are undefined."""
 
     def lowered(question: Question) -> Any:
         array, bits = question.args
@@ -131,7 +131,7 @@ _JOINED: dict[str, Any] = {"sum": torch.add, "prod": torch.mul, "max": torch.max
 
 
 def _reduction(name: str) -> Lower:
-    """Over all elements, or along axes that are known."""
+    """Reductions over all elements, or along known axes."""
     direct = _REDUCTIONS[name]
     by_name = function_of(name, getattr(tnp, name))
 
@@ -160,7 +160,7 @@ def _reduction(name: str) -> Lower:
 
 
 def _restricted(name: str, array: Any, given: dict[str, Any]) -> tuple[Any, Callable[[Call], Call]]:
-    """To the elements that where= names, and beginning with initial=; both are taken out of `given`."""
+    """Applies where= and initial= of a reduction; both are removed from `given`."""
     mask, initial = given.pop("where", True), given.pop("initial", None)
     if mask is True and initial is None:
         return array, lambda value: value
@@ -274,7 +274,7 @@ _MAKERS = ("zeros", "ones", "full", "eye", "identity", "arange", "linspace", "tr
 
 
 class Table:
-    """What is known of NumPy's callables."""
+    """The known callables of NumPy."""
 
     def __init__(self) -> None:
         self.rows: dict[Any, Lower] = {}

@@ -1,4 +1,4 @@
-"""Methods of ufuncs, and what else of them is more than one call of an operator."""
+"""Methods of ufuncs, and ufuncs that need more than one operator."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +51,7 @@ _AT = {"add": _add_at, "subtract": _subtract_at}
 
 
 def _name_and_rest(question: Question) -> str:
-    """The ufunc's name; the question goes on without the ufunc."""
+    """The ufunc's name, and the question without the ufunc."""
     function, *rest = question.args
     if not isinstance(function, np.ufunc):
         raise UnknownCallError
@@ -88,7 +88,7 @@ def accumulated(question: Question) -> Any:
 
 
 def outer(question: Question) -> Any:
-    """Each element of the one with each of the other."""
+    """Each element of one operand combined with each of the other."""
     name = _name_and_rest(question)
     left, right = question.args
     if question.keywords or not isinstance(left, Stand) or not isinstance(right, Stand) or not hasattr(tnp, name):
@@ -98,7 +98,7 @@ def outer(question: Question) -> Any:
 
 
 def at(question: Question) -> Any:
-    """Change elements by ufunc.at; those named twice change twice."""
+    """Change elements in place; those with a repeated index change repeatedly."""
     change = _AT.get(_name_and_rest(question))
     array, indices, values = question.args
     parts = indices if isinstance(indices, tuple) else (indices,)

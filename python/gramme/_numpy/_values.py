@@ -1,4 +1,4 @@
-"""What the capture and the tables of NumPy's calls tell each other."""
+"""The types that the capture and the tables of NumPy's calls exchange."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from types import MappingProxyType
@@ -24,7 +24,7 @@ NUMPY_DTYPES = {of_torch: of_numpy for of_numpy, of_torch in TORCH_DTYPES.items(
 
 
 class Stand:
-    """Stands for an array of the program, or for one of NumPy's numbers: all that is known of it but its data.
+    """Stands for an array of the program or a NumPy scalar: everything known of it except data.
 
     memory: the index of the first array of the call that lies in the same memory. apart: the array is a view with
     negative strides, and its tensor a copy, which is only read. fresh: the graph made its memory.
@@ -54,19 +54,19 @@ class Stand:
 
 
 class VaryingInt(int):
-    """A number of now, which may be another one in the next call; nothing but itself stands for it."""
+    """The present value of an int that may vary between calls; it equals only itself."""
 
     index: int
 
 
 class VaryingFloat(float):
-    """The same of a float."""
+    """The same for a float."""
 
     index: int
 
 
 class Call(NamedTuple):
-    """A call that the graph makes: of a function, or of the method of that name."""
+    """A call in the graph: of a function, or of the method with this name."""
 
     target: Callable[..., Any] | str
     args: tuple[Any, ...]
@@ -74,7 +74,7 @@ class Call(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """An array, or a number of NumPy's, that a call gives."""
+    """An array or NumPy scalar that a call returns."""
 
     dtype: torch.dtype
     sizes: tuple[int, ...]
@@ -86,7 +86,7 @@ class Expected(NamedTuple):
     """The index of the array of which NumPy has a view that no tensor can be."""
 
     def agrees(self, dtype: torch.dtype, sizes: tuple[int, ...], strides: tuple[int, ...], memory: int) -> bool:
-        """True of a tensor like what NumPy gives."""
+        """True for a tensor like NumPy's result."""
         if self.view_of >= 0:
             return (dtype, sizes, memory) == (self.dtype, self.sizes, -1)
         if (dtype, sizes, memory) != (self.dtype, self.sizes, self.memory):
@@ -134,7 +134,7 @@ _PLAIN = {int, bool, str, type(None), type, np.ufunc, type(len), type(str.join),
 
 
 class UnknownCallError(Exception):
-    """The call is carried out for real."""
+    """The call cannot be translated and runs uncaptured."""
 
 
 def stands_in(tree: Any) -> Iterator[Stand]:

@@ -1,4 +1,4 @@
-"""What to do about a run, first things first."""
+"""Advice on a run, the most important first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .tree import Totals
 
 __all__ = ["Advice", "advise"]
 
-_NOTABLE = 0.2  # of the time: what takes less does not matter
-_LEAST = 0.01  # seconds: neither does what takes less in a short recording
-_PER_BREAK = 2e-6  # seconds: what a break costs beside its instruction
+_NOTABLE = 0.2  # fraction of the time: less is ignored
+_LEAST = 0.01  # seconds: less is ignored in short recordings too
+_PER_BREAK = 2e-6  # seconds: cost of a break beside its instruction
 _BEHIND = "It begins behind a break: remove the break first, and this may go with it."
 _SHAPES = re.compile(r": shape changed from \[([\d, ]*)\] to \[([\d, ]*)\]$")
 
@@ -50,7 +50,7 @@ class Advice:
 
 
 def advise(recorded: Recorded) -> list[Advice]:
-    """The most expensive first; what may only follow from a break comes after the breaks of its file."""
+    """Sorts advice by cost; what may only follow from a break comes after the breaks of its file."""
     breaks = _breaks(recorded)
     recompiles = _recompiles(recorded, {(each.file, each.line) for each in breaks})
     least: dict[str, float] = {}
@@ -64,7 +64,7 @@ def advise(recorded: Recorded) -> list[Advice]:
 
 
 def _breaks(recorded: Recorded) -> list[Advice]:
-    """One for each line of the program."""
+    """Advice on breaks, one for each line of the program."""
     costs: dict[tuple[str, int], Totals] = defaultdict(Totals)
     for call in recorded.tree.root.walk():
         for line, totals in call.real.items():
@@ -78,7 +78,7 @@ def _breaks(recorded: Recorded) -> list[Advice]:
     found = []
     for (file, line), captures in groups.items():
         segments = [capture.segment for capture in captures if capture.segment is not None]
-        segments.sort(key=lambda segment: segment.frames[0].filename != file)  # what the line itself does first
+        segments.sort(key=lambda segment: segment.frames[0].filename != file)  # breaks of the line itself first
         cost = costs.get((file, line)) or Totals(len(captures))
         what = f"breaks the graph {_times(max(cost.count, 1))}: {_some([segment.reason for segment in segments], 2)}"
         hint = next((segment.hint for segment in segments if segment.hint), "")
@@ -88,7 +88,7 @@ def _breaks(recorded: Recorded) -> list[Advice]:
 
 
 def _place_of(frames: list[FrameSummary], path: list[Place]) -> tuple[str, int]:
-    """The program's line that breaks, or that called the library which does."""
+    """The program's line with the break, or with the call of the library that has it."""
     for frame in frames:
         if is_programs(frame.filename):
             return frame.filename, frame.lineno or 0
@@ -98,7 +98,7 @@ def _place_of(frames: list[FrameSummary], path: list[Place]) -> tuple[str, int]:
 
 
 def _recompiles(recorded: Recorded, broken: set[tuple[str, int]]) -> list[tuple[Advice, bool]]:
-    """One for each place that was captured again and each thing to do about it; whether it begins behind a break."""
+    """Advice for each place captured again and each remedy, and whether the place is after a break."""
     groups: dict[tuple[Place | None, str, bool], list[Capture]] = defaultdict(list)
     for capture in recorded.captures:
         if capture.is_recompile and not _is_of_0_or_1(capture.changes[0].text):
@@ -117,13 +117,13 @@ def _recompiles(recorded: Recorded, broken: set[tuple[str, int]]) -> list[tuple[
 
 
 def _is_at_start(place: Place) -> bool:
-    """Whether a segment that begins there begins with the function, and not behind a break."""
+    """Whether a segment at this place begins with the function rather than after a break."""
     code, line = place
     return line == first_line(code, code.co_firstlineno)
 
 
 def _is_of_0_or_1(change: str) -> bool:
-    """Whether only sizes changed that are captured apart from others: nothing can be done about it."""
+    """Whether only sizes to or from 0 or 1 changed, which are always captured separately."""
     found = _SHAPES.search(change)
     if found is None:
         return False
@@ -147,7 +147,7 @@ def _limits(recorded: Recorded) -> list[Advice]:
 
 
 def _compiling(recorded: Recorded) -> list[Advice]:
-    """A backend that takes much of the time."""
+    """Advice if a backend takes much of the time."""
     backend = sum(capture.backend_seconds for capture in recorded.captures)
     if backend < max(_LEAST, _NOTABLE * recorded.seconds):
         return []
@@ -164,7 +164,7 @@ def _times(count: int) -> str:
 
 
 def _some(texts: list[str], most: int) -> str:
-    """The first of several texts, each once, and how many are left."""
+    """The first of several texts without duplicates, and the number of the others."""
     different = list(dict.fromkeys(texts))
     more = f" (and {_number(len(different) - most, 'other')})" if len(different) > most else ""
     return "; ".join(different[:most]) + more

@@ -1,4 +1,4 @@
-"""Captured graphs as rows that a page shows: nothing of them keeps the program's objects."""
+"""Converts captured graphs to rows for the page, which hold no objects of the program."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Graph", "Row", "backward_of", "graph_of"]
 
-_MOST_NODES = 20_000  # that a graph shows
-_LONGEST = 400  # of the text of a call
+_MOST_NODES = 20_000  # shown of a graph
+_LONGEST = 400  # characters of a call
 
 
 @dataclass
@@ -73,7 +73,7 @@ def shape_of(value: Any) -> str:
 
 
 def graph_of(module: torch.fx.GraphModule, captured: _C.Captured) -> Graph:
-    """A captured graph, with the shapes of what its nodes give."""
+    """A captured graph, with the shapes of its nodes' values."""
     with examples_on(module, captured):
         values = {node: node.meta.get("example_value") for node in module.graph.nodes}
         graph = _rows(module.graph, values)
@@ -109,7 +109,7 @@ def backward_of(graph: Graph) -> Graph | str:
             aot_function(module, fw_compiler=nop, bw_compiler=nop, partition_fn=partition)(*inputs)
     except _PartitionedError:
         pass
-    except Exception as error:  # whatever AOTAutograd refuses, the rest of the report stands
+    except Exception as error:  # whatever AOTAutograd refuses, the rest of the report remains
         return f"AOTAutograd does not trace it: {str(error).strip().partition(chr(10))[0] or type(error).__name__}"
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""The page: views of what was recorded, put into the template."""
+"""Renders the page: fills the template with views of a recording."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Part:
 
 @dataclass
 class Panel:
-    """What a click on a segment shows."""
+    """The panel that a click on a segment shows."""
 
     capture: Capture
     segment: Segment | None
@@ -112,7 +112,7 @@ def packed(text: str) -> str:
 
 
 def hue(label: str) -> int:
-    """A colour of its own for a segment, in degrees: neighbours differ, and none is the red of breaks."""
+    """The hue of a segment in degrees: neighbours differ, and none is the red of breaks."""
     return 75 + int(label) * 67 % 210
 
 
@@ -123,7 +123,7 @@ def count_text(number: int, what: str) -> str:
 
 
 def totals_of(recorded: Recorded) -> list[tuple[str, int, str]]:
-    """(words, number, kind) of the counts at the top."""
+    """(words, number, kind) for each count at the top."""
     captures = recorded.captures
     segments = [c.segment for c in captures if c.segment is not None]
     runs = sum(c.runs.count for c in captures)
@@ -226,7 +226,7 @@ def _panels(recorded: Recorded) -> list[Panel]:
 
 
 def _end(segment: Segment | None) -> str:
-    """How a segment ends, in words."""
+    """The end of a segment, in words."""
     if segment is None:
         return "The function cannot be captured: it runs uncompiled."
     at = f" at {short(segment.frames[0].filename)}:{segment.frames[0].lineno}" if segment.frames else ""
@@ -240,7 +240,7 @@ def _end(segment: Segment | None) -> str:
 
 
 def _by_source(segment: Segment) -> tuple[list[tuple[str, list[str], float]], list[tuple[str, float]]]:
-    """Guards by the variable or the module that they are about, with what they cost; and what else costs something."""
+    """Guards grouped by variable or module, with their costs, and other costs of the check."""
     groups: dict[str, list[str]] = defaultdict(list)
     for guard in segment.guards:
         text = reworded(guard)

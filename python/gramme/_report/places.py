@@ -1,4 +1,4 @@
-"""Places in the program as a reader knows them."""
+"""Names of places in the program, for readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIBRARY = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
 
 
 def short(file: str) -> str:
-    """A file, from the working directory or from the folder of libraries."""
+    """A file's path relative to the working directory or the folder of libraries."""
     if _LIBRARY.match(file):
         return _LIBRARY.sub("", file)
     if not file.startswith(os.sep):
@@ -29,12 +29,12 @@ def short(file: str) -> str:
 
 
 def reworded(condition: str) -> str:
-    """A guard or a change in words, its file as `short` says it."""
+    """A guard or a change in words, with its file name shortened."""
     return _FILE.sub(lambda found: short(found[0]), in_words(condition))
 
 
 def first_line(code: types.CodeType, line: int) -> int:
-    """The line, or that of `def` for the first of a decorated function."""
+    """The line, or the line of `def` for a decorated function's first line."""
     if line != code.co_firstlineno:
         return line
     last = max((at for _, _, at in code.co_lines() if at), default=line)

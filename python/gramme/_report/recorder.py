@@ -1,4 +1,4 @@
-"""Recordings: what C++ tells of captures while one is under way, and what it has counted in the end."""
+"""Recordings: events of captures from C++ while one runs, and the counts at its end."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BINS", "Capture", "Recorded", "Recorder", "Refusal"]
 
-BINS = 400  # parts of the time in which runs are counted
+BINS = 400  # equal parts of the time for counting runs
 
 
 @dataclass
 class Capture:
-    """One capture, and what became of its segment.
+    """One capture, and the runs of its segment.
 
     Attributes:
         number: of the segment, among all of the process; -1 if the frame runs uncompiled.
@@ -77,7 +77,7 @@ class Capture:
 
     @property
     def changes(self) -> list[Change]:
-        """What was another thing at the captures before, each once, with a text in words."""
+        """The changes that caused recompiles, without duplicates, with a text in words."""
         told = (why._replace(text=reworded(why.text)) for why in self.reasons if not why.is_path)
         return list(dict.fromkeys(told))
 
@@ -156,7 +156,7 @@ class Recorder:
         )
 
     def _count(self, number: int, row: dict[str, Any], alive: dict[str, Any] | None) -> None:
-        """Runs of a segment, perhaps of one that was captured before the recording began."""
+        """Adds the runs of a segment, which may have been captured before the recording began."""
         if number not in self._captures:
             segment = Segment.from_row(alive) if alive else None
             self._captures[number] = Capture(number, segment, [])
@@ -177,7 +177,7 @@ class Recorder:
                 (tree.ran_uncompiled if row["plain"] else tree.carried_out)(met, totals)
         return tree
 
-    # What C++ calls (_events.py); `met` is a recording's alone.
+    # Called by C++ (_events.py); `met` is for recordings only.
 
     def recompiling(self, *, reasons: list[Missed], **_: Any) -> None:
         self._reasons = [Change(*why) for _, why in reasons]
@@ -237,17 +237,17 @@ class Recorder:
         self._refusals.append(Refusal(self._path(code, line), limit, Change(*reason)))
 
     def met(self, code: types.CodeType, line: int, plain: bool) -> None:
-        """Something is about to be carried out for real, or a frame to run uncompiled, for the first time there."""
+        """An instruction is about to run in Python, or a frame uncompiled, for the first time at this place."""
         self._met[code, line, plain] = self._path(code, line)
 
     def _path(self, code: types.CodeType, line: int) -> list[Place]:
-        """The program's frames from the one that records to that of the code, which stands at the line."""
+        """The program's frames from the recording one to the code's, which is at the line."""
         own = [(code, line)] if is_programs(code.co_filename) else []
         return [*callers_of(code, self._base)[::-1], *own]
 
 
 def _callers_of(frame: FramePlace, path: list[Place]) -> set[tuple[str, int]]:
-    """The lines that led to a frame of the path: a segment may begin, and go on, deep in calls."""
+    """The lines that led to a frame of the path: a segment may begin and continue deep in calls."""
     known = [(code.co_filename, code.co_name) for code, _ in path]
     at = next((i for i in reversed(range(len(known))) if known[i] == (frame.file, frame.function)), len(known))
     return {(code.co_filename, line) for code, line in path[:at]}

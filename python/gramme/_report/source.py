@@ -1,4 +1,4 @@
-"""The source of each function of the tree, with what became of its lines."""
+"""The source of each function of the tree, with the state of its lines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .tree import Call, Totals
 
 __all__ = ["Function", "Graphs", "Line", "functions_of"]
 
-_WHOLE = 40  # lines of a function that is shown from its first to its last
-_AROUND = 2  # lines around those that something became of, in a longer one
+_WHOLE = 40  # functions up to this many lines are shown whole
+_AROUND = 2  # context lines around relevant ones, in longer functions
 _OPEN_DEPTH = 4
 
 
@@ -57,7 +57,7 @@ class Function:
 
     @property
     def summary(self) -> str:
-        """What became of it, in a few words."""
+        """The function's state, in a few words."""
         segments = {number for line in self.lines for number in line.segments}
         parts = [f"{len(segments)} segment{'s' * (len(segments) != 1)}"] if segments else []
         real = sum(1 for line in self.lines if line.kind == "real")
@@ -70,7 +70,7 @@ class Function:
 
 @dataclass
 class Graphs:
-    """What is known of the graphs: operations of lines, by file and line; seconds of segments, by number."""
+    """Facts about graphs: operations by file and line, seconds by segment number."""
 
     operations: Mapping[tuple[str, int], int]
     seconds: Mapping[int, float]

@@ -1,4 +1,4 @@
-"""The report in a terminal: tables by rich if it is installed and somebody looks, plain text else."""
+"""The report in a terminal: tables by rich if it is installed and the output is a terminal, else plain text."""
 
 from __future__ import annotations
 

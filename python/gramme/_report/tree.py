@@ -1,4 +1,4 @@
-"""The tree of calls of a run, and what became of each of their lines."""
+"""The tree of calls of a run, with the state of each line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Call", "Totals", "Tree"]
 
 @dataclass
 class Totals:
-    """How often something ran, and how long: seconds, without what was recorded inside it."""
+    """How often and for how many seconds something ran, without recorded parts inside it."""
 
     count: int = 0
     seconds: float = 0.0
@@ -97,18 +97,18 @@ class Tree:
             stack[-1].reach(line, segment)
 
     def carried_out(self, path: Sequence[Place], totals: Totals) -> None:
-        """An instruction was carried out for real where the path ends."""
+        """Notes an instruction that ran in Python at the end of the path."""
         self.at(path).real[path[-1][1]].add(totals.count, totals.seconds, totals.longest, totals.operations)
 
     def ran_uncompiled(self, path: Sequence[Place], totals: Totals) -> None:
-        """CPython ran the function to its end from where the path ends."""
+        """Notes that CPython ran the function from the end of the path to its end."""
         call = self.at(path)
         call.uncompiled = min(filter(None, (call.uncompiled, path[-1][1])))
         call.plain.add(totals.count, totals.seconds, totals.longest, totals.operations)
 
 
 class _Open:
-    """A frame under way: its call, or that of the program's function that called it."""
+    """A running frame: its call, or that of the program's function that called it."""
 
     def __init__(self, call: Call, line: int, code: types.CodeType | None = None) -> None:
         self.call, self.line, self.code = call, line, code or call.code

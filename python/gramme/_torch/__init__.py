@@ -1,1 +1,1 @@
-"""What gramme knows of the insides of torch, a folder a minor version, and one table of names."""
+"""Private parts of torch: a folder for each minor version, and one table of names."""

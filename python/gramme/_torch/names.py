@@ -1,10 +1,10 @@
-"""What gramme's Python names of torch that torch does not promise to keep, the twin of src/torch.
+"""The private names of torch that gramme's Python code uses; src/torch has those of the C++ code.
 
     from ._torch.names import Source, TracingContext
 
-What `import torch` loads of it is looked up when gramme is imported, and what is missing is listed in one error. The
-rest is looked up when it is first asked for, since its modules take most of a second to import. A version that has
-something elsewhere says so in CHANGES. tools/check_private_names.py refuses such names elsewhere.
+Names that `import torch` loads are looked up when gramme is imported, and one error lists all that are missing. Others
+are looked up at their first use, since their modules take most of a second to import. CHANGES has the differences of
+later versions. tools/check_private_names.py refuses such names elsewhere.
 """
 
 import importlib
@@ -270,7 +270,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
 
 _DISTRIBUTED = ("torch.distributed.", "torch._C._distributed")  # not in every build of torch
 
-# Modules that are only looked at where somebody imported them.
+# Modules that are used only if they are imported already.
 COMPILER_BISECTOR = "torch._inductor.compiler_bisector"
 CORE = "torch._C"
 DYNAMO = "torch._dynamo"
@@ -303,25 +303,25 @@ LOOKED_AT = (
     SYMBOLIC_SHAPES,
 )
 
-# What exceptions say where PyTorch says it in no other way; tests/e2e/test_messages.py provokes each. What was taken
-# for granted of data is not so: in the words of graphs, and in Inductor's of a number that comes out of data.
+# Messages of exceptions, where PyTorch shows the cause in no other way; tests/e2e/test_messages.py provokes each. An
+# assumption about data failed: in a graph's words, and in Inductor's for a number from data.
 ASSERTION_FAILED = "Runtime assertion failed"
 OUT_OF_BOUNDS = re.compile(r"u\d+ [<>]= -?\d+")
 
-# Arguments of torch.compile that say which sizes vary, in one version or another.
+# Arguments of torch.compile about varying sizes, in different versions.
 SHAPES_OF_COMPILE = frozenset({"shapes_spec", "dynamic_shapes"})
 
 _VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
-# Do the frames of stack traces in graphs say on which line they end?
+# Whether frames of stack traces in graphs name the line on which they end.
 FRAMES_END = _VERSION >= (2, 15)
 
-# Minor version: rows that differ from there on.
+# By minor version: rows that differ from that version on.
 CHANGES: dict[tuple[int, int], dict[str, tuple[str, str]]] = {}
 
 
 def rows() -> dict[str, tuple[str, str]]:
-    """The table for the torch that runs."""
+    """The table for the running torch."""
     known = dict(NAMES)
     for version in sorted(CHANGES):
         if version <= _VERSION:
@@ -330,7 +330,7 @@ def rows() -> dict[str, tuple[str, str]]:
 
 
 def loaded(module: str) -> ModuleType | None:
-    """The module if somebody has imported it, to its end: another thread may be at it."""
+    """The module if its import is complete; another thread may still be importing it."""
     found = sys.modules.get(module)
     return None if getattr(getattr(found, "__spec__", None), "_initializing", False) else found
 
@@ -342,7 +342,7 @@ def _found(name: str) -> Any:
 
 
 def _exists(module: str) -> bool:
-    """Is there such a module? Its packages are not imported: below one that is not, nothing is known."""
+    """Whether the module exists. Packages are not imported; below one that is not, the answer is yes."""
     package = sys.modules.get(module.rpartition(".")[0])
     if module in sys.modules or package is None:
         return True
@@ -350,7 +350,7 @@ def _exists(module: str) -> bool:
 
 
 def _resolve() -> list[str]:
-    """Looks up what is loaded; names what is missing."""
+    """Looks up the names of loaded modules; returns those that are missing."""
     missing = [module for module in LOOKED_AT if not _exists(module)]
     for name, (module, attribute) in _ROWS.items():
         if module.startswith(_DISTRIBUTED) and not torch.distributed.is_available():

@@ -1,4 +1,4 @@
-"""Arguments cut into micro-batches, results put together."""
+"""Cuts arguments into micro-batches, and puts results together."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Scattered:
 
     parts: list[Any]
     rows: list[int]
-    _leaves: list[tuple[Tensor, Tensor]]  # what belongs to the program, and what stands for it in a micro-batch
+    _leaves: list[tuple[Tensor, Tensor]]  # (the program's tensor, its replacement in a micro-batch)
 
     def backward(self) -> None:
-        """Hands the gradients of the micro-batches to what was cut."""
+        """Passes the gradients of the micro-batches to the tensors that were cut."""
         with_grad = [(piece, leaf.grad) for piece, leaf in self._leaves if leaf.grad is not None]
         if with_grad:
             torch.autograd.backward([piece for piece, _ in with_grad], [grad for _, grad in with_grad])
@@ -54,7 +54,7 @@ def _is_cut(leaf: Any) -> bool:
 
 
 def rows_alike(tree: Any) -> list[Tensor]:
-    """What of a tree is cut into micro-batches; nothing where some have more rows or have marks of the program."""
+    """The tensors of a tree that are cut; none if their rows differ or the program has marked some."""
     leaves = [leaf for leaf in pytree.tree_leaves(tree) if _is_cut(leaf)]
     marked = any(name.startswith("_dynamo_") for leaf in leaves for name in vars(leaf))
     return leaves if len({len(leaf) for leaf in leaves}) == 1 and not marked else []

@@ -23,7 +23,7 @@ _MEASURED = 3  # runs
 
 @dataclass(frozen=True)
 class Wishes:
-    """What is asked of a cut."""
+    """The wishes for a cut."""
 
     stages: int
     begin: Sequence[str] = ()  # modules that a stage begins with
@@ -145,7 +145,7 @@ class Cut:
             raise ValueError(f"{error}: {'; '.join(reasons[:3])}{more}") from None
 
     def _pinned(self, operations: Sequence[Operation], marked: Sequence[fx.Node]) -> dict[int, str]:
-        """Operations that a stage begins with, and what for."""
+        """Operations with which a stage must begin, and why."""
         place = {operation.node: i for i, operation in enumerate(operations)}
         parts = {operation.node: operation.part for operation in operations}
         pinned = {min(i for node, i in place.items() if parts[node] == parts[at]): "a marker" for at in marked}
@@ -157,7 +157,7 @@ class Cut:
         return pinned
 
     def _memory(self, operations: Sequence[Operation]) -> list[int]:
-        """What each adds to its stage: results, and parameters and buffers at their first use."""
+        """The bytes that each operation adds to its stage: results, and parameters and buffers at their first use."""
         seen: set[fx.Node] = set()
         held = []
         for operation in operations:
@@ -169,7 +169,7 @@ class Cut:
         return held
 
     def _cheap_to_repeat(self, values: Sequence[Any]) -> dict[fx.Node, int]:
-        """What it costs to compute a value anew from sizes and buffers, if that is cheaper than to hand it over."""
+        """The cost of recomputing a value from sizes and buffers, if that is cheaper than passing it on."""
         written: set[int] = set().union(*(operation.written for operation in self.operations))
         sources: dict[fx.Node, frozenset[fx.Node]] = {}  # the operations a value is computed with
         for node, value in zip(self.inputs, values, strict=True):
@@ -193,7 +193,7 @@ class Cut:
         return min(operation.bytes // BYTES, self.again.get(operation.node, operation.bytes // BYTES))
 
     def _nodes_of(self, stage: int) -> tuple[list[fx.Node], list[fx.Node]]:
-        """What a stage runs, and what it needs for that, in the graph's order."""
+        """The nodes of a stage, including repeated ones, in the graph's order."""
         own = {operation.node for operation in self.operations[self.bounds[stage] : self.bounds[stage + 1]]}
         needed = {node for operation in own for node in operation.all_input_nodes} - own
         repeated = {source for node in needed if node in self.again for source in self.sources[node]} - own
@@ -201,11 +201,11 @@ class Cut:
         needed |= {node for operation in repeated for node in operation.all_input_nodes}
         place = {node: i for i, node in enumerate(self.module.graph.nodes)}
         for i, operation in enumerate(self.operations[self.bounds[stage] : self.bounds[stage + 1]]):
-            place[operation.node] = len(place) + i  # behind all that is repeated
+            place[operation.node] = len(place) + i  # after all repeated ones
         return sorted(own, key=place.__getitem__), sorted(needed - own, key=place.__getitem__)
 
     def targets(self, node: fx.Node) -> tuple[int, ...]:
-        """The other stages that take its result."""
+        """The other stages that use the operation's result."""
         return tuple(stage for stage in self._takers[node] if stage != self.stage_of.get(node))
 
     def stage(self, index: int) -> fx.GraphModule:
@@ -247,7 +247,7 @@ class Cut:
         return self.attributes.get(node)
 
     def plan(self, stages: Sequence[nn.Module]) -> Plan:
-        """What was decided, for people."""
+        """The plan of the cut, for readers."""
         rows, portals = [], []
         for i, stage in enumerate(stages):
             own = self.operations[self.bounds[i] : self.bounds[i + 1]]

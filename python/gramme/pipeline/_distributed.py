@@ -45,7 +45,7 @@ def _shapes(tensors: tuple[Tensor, ...]) -> list[tuple[Any, ...]]:
 
 
 class _Arguments:
-    """Makes of the model's arguments those of the first stage."""
+    """Turns the model's arguments into those of the first stage."""
 
     def __init__(self, split: Split, relay: Relay) -> None:
         self.split, self.relay = split, relay
@@ -63,12 +63,12 @@ class _Arguments:
 
 
 def _without_keywords(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The engine gives the model's keyword arguments to all stages of a process."""
+    """Drops the model's keyword arguments, which the engine passes to all stages of a process."""
     return args, {}
 
 
 def _nothing_left() -> Callable[[], None]:
-    """The weights' part of a backward that was done whole."""
+    """The weights' half after a backward that was done whole: nothing."""
     return lambda: None
 
 

@@ -1,4 +1,4 @@
-"""A plan drawn as SVG."""
+"""Draws a plan as SVG."""
 
 from __future__ import annotations
 

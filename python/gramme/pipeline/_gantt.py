@@ -1,4 +1,4 @@
-"""A schedule drawn as a Gantt chart, in SVG."""
+"""Draws a schedule as a Gantt chart in SVG."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _WORDS = {"F": "forward", "B": "backward", "I": "backward for inputs", "W": "bac
 
 
 def width_of(schedule: Schedule) -> float:
-    """How wide a chart is in which most cells have room for their number."""
+    """The width of a chart in which most cells have room for their number."""
     cells = max(len(list(schedule.computations(rank))) for rank in range(len(schedule.rows)))
     return _LABEL + min(_WIDEST, cells * 1.6 * _CELL) + _FACTS
 
 
 def height_of(schedule: Schedule) -> float:
-    """With title, axis and legend."""
+    """The height with title, axis and legend."""
     return 34 + len(schedule.rows) * (_ROW + _GAP) + 52
 
 

@@ -1,4 +1,4 @@
-"""What the tensors of a model are called."""
+"""Names of a model's tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run with an example shows of each node of a graph."""
+"""Observes each node of a graph in one run with an example."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .._torch.names import functorch_in_c as _functorch
 
 # One core of a few years ago, in nanoseconds: what matters is the ratio.
 _FLOPS, BYTES, _CALL = 16, 8, 500
-HANDING_OVER = 5_000  # a value, whatever its size
+HANDING_OVER = 5_000  # cost of passing a value, independent of its size
 
 _library: Any = cast(Any, torch.library.Library)("gramme_pipeline", "DEF")
 _library.define("cut() -> ()")
 _library.impl("cut", lambda: None, "BackendSelect")
 torch.library.register_fake("gramme_pipeline::cut", lambda: None, lib=_library)
-# An operator, for functions of this package are not captured.
+# An operator, since functions of this package are not captured.
 cut: Callable[[], None] = torch.ops.gramme_pipeline.cut
 cut.__doc__ = "Marks a place in a model where a stage ends and the next one begins. Elsewhere it does nothing."
 _MARKERS = (cut, torch.ops.gramme_pipeline.cut.default)
@@ -33,20 +33,20 @@ _MARKERS = (cut, torch.ops.gramme_pipeline.cut.default)
 
 @dataclass
 class Operation:
-    """What a run with the example showed of one node."""
+    """The observations of one node in a run with the example."""
 
     node: fx.Node
     cost: int = _CALL
     bytes: int = 0
-    crosses: bool = True  # may its result be handed to another stage?
-    data_dependent_size: bool = False  # its result's size is known when it has run
-    storages: set[int] = field(default_factory=set)  # that it read or made
+    crosses: bool = True  # whether its result may be passed to another stage
+    data_dependent_size: bool = False  # its result's size is known only after it ran
+    storages: set[int] = field(default_factory=set)  # storages that it read or made
     written: set[int] = field(default_factory=set)
-    in_mode: bool = False  # behind it grad mode or autocast is another than outside, or a transform is entered
-    has_gradient: bool = False  # a result needs one
-    repeats: bool = True  # run again outside such modes it gives the same: it draws no random numbers
-    stays: bool = False  # its place among others that stay is not changed
-    part: int = 0  # operations of one part are run before those of the next
+    in_mode: bool = False  # after it, grad mode or autocast differs from outside, or a transform is entered
+    has_gradient: bool = False  # a result needs a gradient
+    repeats: bool = True  # a second run outside such modes gives the same: it draws no random numbers
+    stays: bool = False  # it keeps its order among others that stay
+    part: int = 0  # operations of a part run before those of the next
 
 
 _AUTOCASTS = ("cpu", "cuda")
@@ -61,7 +61,7 @@ def _modes() -> tuple[object, ...]:
 
 
 class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sees whether an operator draws random numbers."""
+    """Detects operators that draw random numbers."""
 
     found = False
 
@@ -82,7 +82,7 @@ def tensors_of(value: Any) -> list[Tensor]:
 
 
 def _data_dependent_sizes(graph: fx.Graph) -> set[fx.Node]:
-    """Nodes with tensors whose size is known when they have run; a size of an input is known though it may be any."""
+    """Nodes with tensors whose sizes come from data; varying sizes of inputs do not count."""
 
     def symbols(node: fx.Node) -> set[Any]:
         values = pytree.tree_leaves(node.meta.get("example_value"))
@@ -95,7 +95,7 @@ def _data_dependent_sizes(graph: fx.Graph) -> set[fx.Node]:
 
 
 def writes_unseen(node: fx.Node) -> bool:
-    """May it write without counting the write? These two do, and what is not PyTorch's own is not known."""
+    """Whether it may write without raising the version: these two do, and operators of others might."""
     if node.op != "call_function":
         return node.op == "call_module"
     name = getattr(node.target, "__name__", "")
@@ -107,14 +107,14 @@ def writes_unseen(node: fx.Node) -> bool:
 
 
 class Observer(fx.Interpreter):
-    """Runs the graph once and writes down what each node does."""
+    """Runs the graph once and records each node."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
         self.operations: list[Operation] = []
-        self.marked: list[int] = []  # operations that a marker stands before
+        self.marked: list[int] = []  # operations after a marker
         self.outside, self.casts_outside = _modes(), _casts()
-        self.kept: list[Tensor] = []  # an address stands for one storage as long as all live
+        self.kept: list[Tensor] = []  # addresses identify storages while all are alive
         self.part = 0
         self._data_dependent_sizes = _data_dependent_sizes(module.graph)
 
@@ -166,12 +166,12 @@ class Clock(fx.Interpreter):
 
 
 def _is_of_a_library(node: fx.Node) -> bool:
-    """Whether PyTorch does not know the operator, which may then do more than compute."""
+    """Whether the operator is not PyTorch's, and so may have effects."""
     return getattr(node.target, "namespace", "aten") not in ("aten", "prims", "torchvision")
 
 
 def _unwrapped(tensor: Tensor) -> Tensor:
-    """The tensor that transforms of torch.func have wrapped."""
+    """The tensor inside wrappers of torch.func's transforms."""
     while _functorch.is_functorch_wrapped_tensor(tensor):
         tensor = _functorch.get_unwrapped(tensor)
     return tensor
@@ -183,18 +183,18 @@ def _storage(tensor: Tensor) -> int:
 
 
 def takers(operations: Sequence[Operation], output: fx.Node) -> list[list[int]]:
-    """By operation those that take its result; the model's own results are not handed to a stage."""
+    """The users of each operation's result; the model's results are not passed to a stage."""
     place = {operation.node: i for i, operation in enumerate(operations)}
     return [[place[user] for user in operation.node.users if user is not output] for operation in operations]
 
 
 def last_uses(operations: Sequence[Operation], output: fx.Node) -> list[int]:
-    """By operation the last one that takes its result, or itself."""
+    """The last user of each operation's result, or the operation itself."""
     return [max([i, *users]) for i, users in enumerate(takers(operations, output))]
 
 
 def places(operations: Sequence[Operation], last_use: Sequence[int]) -> list[str]:
-    """Tells of each operation why no stage may begin with it; empty where one may."""
+    """For each operation, why no stage may begin with it; empty if one may."""
     why = [""] * (len(operations) + 1)
 
     def keep_together(first: int, last: int, reason: str) -> None:
@@ -213,7 +213,7 @@ def places(operations: Sequence[Operation], last_use: Sequence[int]) -> list[str
         for storage in operation.storages:
             touched[storage] = (touched.get(storage, (i, i))[0], i)
         written |= operation.written
-    for storage in written:  # a stage that is cut at its inputs would write to another one's values
+    for storage in written:  # a stage, cut at its inputs, would write another stage's values
         keep_together(*touched[storage], "a tensor is used that is written to")
     return why[:-1]
 
@@ -228,6 +228,6 @@ def line_of(node: fx.Node) -> str:
 
 
 def modules_of(node: fx.Node) -> set[str]:
-    """The names of the model's modules in whose calls it is."""
+    """The names of the model's modules in whose calls the node is."""
     paths = (path for path, _ in (node.meta.get("nn_module_stack") or {}).values())
     return {path.removeprefix("L['self'].") for path in paths}

@@ -1,4 +1,4 @@
-"""Other orders in which the operations of a graph can run, with the same results to the bit."""
+"""Reorders the operations of a graph with bitwise equal results."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ._observe import Operation
 
 
 def orders(operations: Sequence[Operation]) -> list[list[int]]:
-    """The order of the program, each operation as late as its first use, and few bytes alive at any time."""
+    """Three orders: the program's, each operation as late as its first use, and few bytes alive at any time."""
     before = _constraints(operations)
     made = [list(range(len(operations))), _late(before), _lean(operations, before)]
     return [order for i, order in enumerate(made) if order not in made[:i]]
 
 
 def _constraints(operations: Sequence[Operation]) -> list[set[int]]:
-    """By operation those that run before it.
+    """The operations that must run before each operation.
 
     Gradients of a value are added in the opposite order of its uses, so these stay in order; so do random numbers and
     the uses of memory that is written to.
@@ -49,7 +49,7 @@ def _constraints(operations: Sequence[Operation]) -> list[set[int]]:
 
 
 def _late(before: Sequence[set[int]]) -> list[int]:
-    """Each operation right before the first that needs it."""
+    """Places each operation right before its first user."""
     needed = set().union(*before) if before else set()
     order: list[int] = []
     done: set[int] = set()
@@ -69,7 +69,7 @@ def _late(before: Sequence[set[int]]) -> list[int]:
 
 
 def _lean(operations: Sequence[Operation], before: Sequence[set[int]]) -> list[int]:
-    """Of those that can run the one after which the fewest bytes more are alive."""
+    """Always runs the possible operation that adds the fewest live bytes."""
     place = {operation.node: i for i, operation in enumerate(operations)}
     users: dict[int, set[int]] = defaultdict(set)
     followers: dict[int, set[int]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""Which process of a group died, stopped or failed, told to the others."""
+"""Tells the processes of a group which of them died, stopped or failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .._torch.names import PrefixStore, get_default_store
 __all__ = ["PeerError", "watched"]
 
 _BEAT = 0.3  # seconds
-_PATIENCE = timedelta(seconds=2)  # with a store that does not answer
+_PATIENCE = timedelta(seconds=2)  # for a store that does not answer
 
 
 class PeerError(RuntimeError):
@@ -66,12 +66,12 @@ class _Heart:
             self._store.set(f"{self.rank}", words)
 
     def told(self) -> dict[int, str]:
-        """What each process said last. Raises where the store does not answer."""
+        """The last message of each process. Raises if the store does not answer."""
         keys = [f"{rank}" for rank in range(self.size)]
         return {rank: self._store.get(key).decode() for rank, key in enumerate(keys) if self._store.check([key])}
 
     def blamed(self) -> PeerError | None:
-        """Why a message failed."""
+        """The process to blame for a failed message, and why."""
         try:
             before = self.told()
             time.sleep(4 * _BEAT)

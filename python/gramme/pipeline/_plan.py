@@ -1,4 +1,4 @@
-"""What was decided, for people."""
+"""The description of a cut, for readers."""
 
 from __future__ import annotations
 

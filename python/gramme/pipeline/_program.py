@@ -14,12 +14,12 @@ from .._torch.names import OPDEFS
 from ._observe import line_of
 from ._random import Numbers, Watch, draw_in
 
-#: Before the name of an attribute, which is then no name of a value.
+#: Prefix of attributes' names, which distinguishes them from names of values.
 ATTRIBUTE = "self."
 
 
 def _with_inputs(stage: fx.GraphModule, lifted: Collection[str]) -> tuple[fx.GraphModule, list[str]]:
-    """A module like a stage's that takes these attributes as inputs behind the others, and their names in order."""
+    """A copy of a stage's module that takes these attributes as further inputs, and their names in order."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     names: dict[str, fx.Node] = {}
@@ -74,7 +74,7 @@ class Program:
         return result
 
     def _watch(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """The first run finds out what draws."""
+        """Finds out in the first run which nodes draw random numbers."""
         watch = Watch(self._module)
         result: tuple[Any, ...] = watch.run(*values)
         self._draws_anywhere = not draw_in(self._module, watch.drawing)
@@ -82,11 +82,11 @@ class Program:
         return result
 
     def watch_again(self) -> None:
-        """Something drew that did not the first time."""
+        """Called when a node drew random numbers that had not the first time."""
         self._draws_anywhere = True
 
     def lines(self) -> str:
-        """Where in the program the stage is."""
+        """The stage's lines in the program."""
         found = [place for node in self._module.graph.nodes if node.op.startswith("call") and (place := line_of(node))]
         return f"{found[0]} to {found[-1]}" if found else ""
 
@@ -101,7 +101,7 @@ class Program:
                 index = line_map.get(traceback.tb_lineno - self._module._prologue_start)
                 if isinstance(index, int) and index < len(nodes):
                     return line_of(nodes[index])
-            if frame.f_code is fx.Interpreter.run_node.__code__:  # of others it may hold the exception: a cycle
+            if frame.f_code is fx.Interpreter.run_node.__code__:  # other frames may hold the exception: a cycle
                 running = frame.f_locals.get("n")
                 if isinstance(running, fx.Node):
                     return line_of(running)
@@ -109,7 +109,7 @@ class Program:
         return ""
 
     def in_python(self) -> list[str]:
-        """What of it needs Python's lock, in words; empty if its operators run without."""
+        """The parts that need the GIL, in words; empty if its operators run without."""
         if not self._is_native:
             return ["every operator is called from Python: backend='eager'"]
         if self._call is None:
@@ -123,7 +123,7 @@ class Program:
 
 
 def attributes(stage: fx.GraphModule) -> dict[str, Tensor]:
-    """The tensors of its own that a stage reads, by name."""
+    """The stage's own tensors that it reads, by name."""
     names = [str(node.target) for node in stage.graph.nodes if node.op == "get_attr"]
     found = {name: attrgetter(name)(stage) for name in names}
     return {name: value for name, value in found.items() if isinstance(value, Tensor)}

@@ -1,4 +1,4 @@
-"""Random numbers of a stage's work on a micro-batch, the same whatever else draws at the time."""
+"""Random numbers for a stage's work on a micro-batch, independent of other work at the time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-# Operators draw from the process's one generator: who has the lock has it at the numbers of his work.
+# Operators draw from the process's one generator; the owner of the lock has set it to the numbers of its work.
 _lock = threading.Lock()
 _now = threading.local()
 
@@ -25,7 +25,7 @@ def seed_of(base: int, stage: int, micro_batch: int) -> int:
 
 
 class Numbers:
-    """The random numbers of one piece of work, which rarely draws any."""
+    """The random numbers of one piece of work, which are rarely used."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -33,7 +33,7 @@ class Numbers:
 
     @contextmanager
     def drawn(self) -> Iterator[None]:
-        """The default generator is at these numbers, and this thread is the only one that draws."""
+        """In the scope, the default generator is at these numbers, and only this thread draws."""
         with _lock:
             outside = torch.get_rng_state()
             if self._state is None:
@@ -47,7 +47,7 @@ class Numbers:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """What this thread draws by :func:`draw` comes from here."""
+        """In the scope, this thread draws from these numbers by :func:`draw`."""
         _now.numbers = self
         try:
             yield
@@ -56,7 +56,7 @@ class Numbers:
 
 
 def drawing(node: fx.Node) -> Callable[..., Any] | None:
-    """A function that does what a node does, with the random numbers of the thread's work; None if there is none."""
+    """A function that runs a node with the random numbers of the thread's work; None if there is none."""
     if node.op == "call_function" and callable(node.target):
         target = node.target
     elif node.op == "call_method":
@@ -78,7 +78,7 @@ def operator_of(method: str) -> Callable[..., Any]:
 
 
 class Watch(fx.Interpreter):
-    """Runs a graph and finds out which of its nodes draw; for a thread that has the generator."""
+    """Runs a graph and finds out which nodes draw; for a thread that owns the generator."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
@@ -93,7 +93,7 @@ class Watch(fx.Interpreter):
 
 
 def draw_in(module: fx.GraphModule, nodes: list[fx.Node]) -> bool:
-    """Lets these nodes of a module draw the numbers of the work under way. False if one cannot."""
+    """Makes these nodes of a module draw the numbers of the running work. False if one cannot."""
     functions = [(node, function) for node in nodes if (function := drawing(node)) is not None]
     if len(functions) < len(nodes):
         return False
@@ -108,7 +108,7 @@ def draw_in(module: fx.GraphModule, nodes: list[fx.Node]) -> bool:
 
 
 class Watched:
-    """A function that is found out to draw at its first call."""
+    """A function that is watched for draws at its first call."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function

@@ -1,4 +1,4 @@
-"""Stages that take only from the stage before and give only to the next: what a chain of processes needs."""
+"""Stages that receive only from the previous stage and pass only to the next, for chains of processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from torch import Tensor, fx
 from ._cut import Cut
 from ._observe import line_of
 
-# Numbers of a kind are handed over in one tensor.
+# Numbers of a kind are passed in one tensor.
 _CARRIED = {bool: torch.int64, int: torch.int64, float: torch.float64}
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """What crosses one border: tensors, and by kind the numbers."""
+    """The values that cross one border: tensors, and numbers by kind."""
 
     tensors: list[fx.Node]
     numbers: dict[type, list[fx.Node]]
@@ -52,7 +52,7 @@ class RelayStage:
 
 
 class _Watch(fx.Interpreter):
-    """Runs the graph and keeps what each node gives, without its memory where it is a tensor."""
+    """Runs the graph and keeps each node's value, tensors without their memory."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
@@ -70,7 +70,7 @@ def _outline(tensor: Tensor) -> Tensor:
 
 
 def _order(tensor: Tensor) -> list[int] | None:
-    """The dimensions as they lie in memory, if the tensor is handed over in another order than its own."""
+    """The dimensions in memory order, if the tensor is passed on in another order than its own."""
     sizes, strides = list(tensor.size()), list(tensor.stride())
     order = sorted(range(tensor.dim()), key=lambda dim: (-strides[dim], sizes[dim] == 1, dim))
     moved = tensor.permute(order)
@@ -92,7 +92,7 @@ class _Passed(torch.autograd.Function):
 
 
 def _passed(tensor: Tensor) -> Tensor:
-    """The tensor as no view, no leaf and no parameter: the engine detaches it in place, and sends its gradient."""
+    """The tensor as neither view nor leaf nor parameter: the engine detaches it in place and sends its gradient."""
     alias: Tensor = _Passed.apply(tensor)  # type: ignore[no-untyped-call]
     return alias
 
@@ -126,7 +126,7 @@ class Relay:
         self.lanes = [_Lane.of(self._crossing(border), self.values) for border in range(1, self.number)]
 
     def _crossing(self, border: int) -> list[fx.Node]:
-        """What stages at or behind the border use of those before it."""
+        """Values from before the border that later stages use."""
         wanted = {node for needs in self.cut.needs[border:] for node in needs} | set(self.returned)
         crossing = [
             node
@@ -144,7 +144,7 @@ class Relay:
         return crossing
 
     def stage(self, index: int) -> RelayStage:
-        """The module of a stage, and what it takes and gives."""
+        """The module of a stage, with its inputs and outputs."""
         building = _Building(self, index)
         building.take()
         for node in self.cut.own[index]:
@@ -228,7 +228,7 @@ class _Building:
         graph.output(tuple(given))
 
     def gives_without_taking(self) -> bool:
-        """Whether something that needs a gradient depends on nothing that is taken."""
+        """Whether an output that needs a gradient depends on no input."""
         depends = {node for node in self.graph.nodes if node.op == "placeholder"}
         for node in self.graph.nodes:
             if depends.intersection(node.all_input_nodes):

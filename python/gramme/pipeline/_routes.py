@@ -19,7 +19,7 @@ from ._split import Split
 
 @dataclass(frozen=True)
 class Routes:
-    """Which value goes from which stage to which.
+    """The routes of values between stages.
 
     Attributes:
         programs: by stage, what it runs.
@@ -65,7 +65,7 @@ class Programs:
             for tensor in tensors.values():
                 users[id(tensor)].add(stage)
         written = [_written(stage, split) for stage in stages]
-        # Of a tied parameter each stage has its own leaf; a micro-batch writes to a copy of a buffer.
+        # Each stage has its own leaf of a tied parameter; a micro-batch writes to a copy of a buffer.
         lifted = [
             {name for name, tensor in tensors.items() if _is_trained(tensor) and len(users[id(tensor)]) > 1} | writes
             for tensors, writes in zip(own, written, strict=True)
@@ -74,7 +74,7 @@ class Programs:
         self._written = [frozenset(map(ATTRIBUTE.__add__, names)) for names in written]
 
     def routes(self, *, with_loss: bool, returned: Collection[str] = ()) -> Routes:
-        """The loss takes the model's results in the last stage, inputs that are returned too."""
+        """The routes for a loss in the last stage, which takes the model's results, including returned inputs."""
         needs = [list(program.inputs) for program in self.programs]
         sources = {name: stage for stage, program in enumerate(self.programs) for name in program.outputs}
         results = dict.fromkeys([*self._split.result_names, *sorted(returned)])

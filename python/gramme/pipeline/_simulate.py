@@ -1,4 +1,4 @@
-"""What a schedule comes to, before it runs: whether it can, how long it takes, what it holds."""
+"""Simulates a schedule before it runs: whether it is possible, how long it takes, how much memory it holds."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _is_whole(done: set[Action], stages: int, micro_batches: int) -> None:
 
 
 def _edges(values: Iterable[Value], stages: int) -> dict[str, list[set[int]]]:
-    """By stage, the stages whose forward (F), and those whose backward's halves (I, W), must come before."""
+    """For each stage: the stages whose forward (F), and those whose halves of a backward (I, W), must come before."""
     forward: list[set[int]] = [set() for _ in range(stages)]
     inputs: list[set[int]] = [set() for _ in range(stages)]
     weights: list[set[int]] = [set() for _ in range(stages)]
@@ -146,7 +146,7 @@ def _stuck(
 def _run(
     rows: Sequence[Sequence[Action]], values: Sequence[Value], stages: int, costs: Mapping[str, Sequence[float]]
 ) -> list[Span]:
-    """Each action as soon as its rank is free and what it needs is there."""
+    """Runs each action as soon as its rank is free and its inputs exist."""
     edges = _edges(values, stages)
     ended: dict[tuple[int, str, int | None], float] = {}
     waiting: dict[tuple[int, str, int | None], list[int]] = defaultdict(list)
@@ -179,7 +179,7 @@ def _run(
 
 
 def _peaks(spans: Sequence[Span], values: Sequence[Value], saved: Sequence[float], stages: int) -> tuple[int, ...]:
-    """What each stage holds at most. A value lives with its taker from when it is given until it is used up."""
+    """The most bytes that each stage holds. A value is held by its taker from arrival to its last use."""
     begun: dict[tuple[int, int | None], float] = {}
     given: dict[tuple[int, int | None], float] = {}
     used: dict[tuple[int, int | None], float] = {}

@@ -33,7 +33,7 @@ _CONSTANT_STORE = re.compile(r"Store\w+ .* = (None|True|False|-?\d+)")
 
 @contextlib.contextmanager
 def undisturbed(tensors: Iterable[Tensor]) -> Iterator[None]:
-    """What is run inside changes neither random numbers nor the tensors."""
+    """Restores random numbers and the tensors at the end of the scope."""
     kept = [(tensor, tensor.detach().clone()) for tensor in tensors]
     devices = {tensor.device.index for tensor, _ in kept if tensor.is_cuda}
     try:
@@ -100,9 +100,9 @@ class Split(nn.Module):
         self._compiled = [_compile(model, backend=self._backend, fullgraph=True, dynamic=True)]  # not a submodule
         self._cut: Cut | None = None
         self._refusal: Exception | None = None
-        self._rows_decide = ""  # where the number of rows decides something
-        self._bound: dict[str, Any] | None = None  # what bind() is told
-        self._stand_ins: dict[int, str] = {}  # of the values that stages give, in what it is given
+        self._rows_decide = ""  # place in the program that depends on the number of rows
+        self._bound: dict[str, Any] | None = None  # set by bind()
+        self._stand_ins: dict[int, str] = {}  # stand-ins for values of stages, by id
         self.grad_mode = torch.is_grad_enabled()
 
     def _backend(self, module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -348,7 +348,7 @@ def split(
             if made._cut is None:
                 raise not_captured(model, made._compiled[0])
         except CaptureError as error:
-            if not rows:  # else something in the model is decided by their number
+            if not rows:  # else the model depends on the number of rows
                 raise
             decides = f" (one row is apart: {error.file}:{error.line})"
         else:

@@ -55,7 +55,7 @@ def _described(value: Any) -> str:
 
 
 class Step:
-    """What the threads of a step share.
+    """The state that the threads of a step share.
 
     Attributes:
         results: by micro-batch, the values in the model's result.
@@ -105,7 +105,7 @@ class Step:
         """
         supervisor: list[int] = []
         try:
-            # Inside one call into C: an interrupt comes before the thread is started or when it is known to be.
+            # One call into C: an interrupt comes either before the thread is started or after it is known to run.
             supervisor.extend(map(start_new_thread, [self._supervise], [()]))
             self._wait()
         finally:

@@ -1,4 +1,4 @@
-"""How long a step takes with some cuts, as the simulator of schedules has it, and which cuts are taken therefore."""
+"""Estimates a step's length for given cuts with the simulator of schedules, and chooses cuts by it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._simulate import simulate
 
 @dataclass(frozen=True)
 class Costs:
-    """What stages are made of.
+    """The costs of operations, of which stages consist.
 
     Attributes:
         cost: of each operation.
@@ -28,7 +28,7 @@ class Costs:
     users: Sequence[Sequence[int]]
 
     def direct(self, cuts: Sequence[int]) -> list[int]:
-        """Of each stage, where values go straight to each stage that takes them."""
+        """The costs of each stage if values go directly to each stage that uses them."""
         stages = [sum(self.cost[a:b]) for a, b in pairwise([0, *cuts, len(self.cost)])]
         for i, users in enumerate(self.users):
             source = bisect_right(cuts, i)
@@ -38,7 +38,7 @@ class Costs:
         return stages
 
     def relayed(self, cuts: Sequence[int]) -> list[int]:
-        """The same where values go from stage to stage."""
+        """The same if values go from stage to stage."""
         stages = [sum(self.cost[a:b]) for a, b in pairwise([0, *cuts, len(self.cost)])]
         for i, users in enumerate(self.users):
             source = bisect_right(cuts, i)
@@ -58,7 +58,7 @@ class Costs:
 
 
 def blocks(cost: Sequence[int], may_cut: Sequence[bool], stages: int) -> list[int] | None:
-    """Where torchgpipe's block partition cuts, moved behind where no stage may begin; None if that leaves too few."""
+    """The cuts of torchgpipe's block partition, moved to allowed places; None if too few remain."""
     free = [i for i in range(1, len(cost)) if may_cut[i]]
     cuts = set()
     for first in list(accumulate(map(len, blockpartition.solve(list(cost), stages))))[:-1]:
@@ -69,7 +69,7 @@ def blocks(cost: Sequence[int], may_cut: Sequence[bool], stages: int) -> list[in
 
 
 def shortest(steps: Sequence[tuple[float, ...]], bound: tuple[float, ...] | None) -> int:
-    """The one with the shortest step, of those that are in no way longer than the bound, which is among them."""
+    """The cuts with the shortest step among those not longer than the bound in any respect, including the bound."""
     fitting = [
         i for i, step in enumerate(steps) if bound is None or all(a <= b for a, b in zip(step, bound, strict=True))
     ]

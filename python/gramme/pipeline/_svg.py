@@ -1,4 +1,4 @@
-"""Pieces of SVG, and numbers as people write them."""
+"""Pieces of SVG, and numbers with units."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html import escape
 
 
 def _scaled(value: float, *units: str) -> str:
-    """In the first unit in which it is less than 1000, or in the last; each is 1000 of the one before."""
+    """The number in the first unit in which it is below 1000, or in the last; each unit is 1000 of the one before."""
     for unit in units[:-1]:
         if value < 1000:
             return f"{value:.3g} {unit}"
@@ -15,16 +15,16 @@ def _scaled(value: float, *units: str) -> str:
 
 
 def size_of(count: int) -> str:
-    """Bytes as people write them."""
+    """Bytes with a unit."""
     return _scaled(float(count), "B", "kB", "MB", "GB")
 
 
 def time_of(nanoseconds: float) -> str:
-    """A time as people write it."""
+    """A time with a unit."""
     return _scaled(float(nanoseconds), "ns", "us", "ms", "s")
 
 
 def text(x: float, y: float, words: str, *, bold: bool = False, anchor: str = "middle") -> str:
-    """Words at a place."""
+    """Text at a position."""
     weight = ' font-weight="bold"' if bold else ""
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{weight}>{escape(words)}</text>'

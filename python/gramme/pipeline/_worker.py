@@ -1,4 +1,4 @@
-"""What one thread of a step does: its row of the schedule, messages to and from the others."""
+"""One thread of a step: runs its row of the schedule, and exchanges messages with the others."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Key = tuple[str, int, int, str]
 
 
 class Sent(NamedTuple):
-    """A value on its way."""
+    """A value in transit."""
 
     value: Any
     requires_grad: bool
-    name: str  # the first of the names of this object
-    chain: tuple[int, ...]  # the stages that take it under any of its names
+    name: str  # the first name of this object
+    chain: tuple[int, ...]  # the stages that use it under any of its names
 
 
 @dataclass
@@ -43,13 +43,13 @@ class Leaf:
     """
 
     tensor: Tensor
-    use: Tensor  # what the stage computes with
+    use: Tensor  # the tensor with which the stage computes
     chain: tuple[int, ...]
     portal: _C.Portal | None = None
 
     @staticmethod
     def through_portal(tensor: Tensor, chain: tuple[int, ...], phony: Tensor) -> Leaf:
-        """One of a value."""
+        """The leaf of a value."""
         portal = _C.Portal(tensor, 1)
         use = portal.orange(phony)
         assert use is not None
@@ -57,7 +57,7 @@ class Leaf:
 
     @property
     def gradient(self) -> Tensor | None:
-        """What backward found."""
+        """The gradient that backward computed."""
         return self.tensor.grad if self.portal is None else self.portal.grad
 
 
@@ -67,10 +67,10 @@ class Work:
 
     inputs: dict[str, Any] = field(default_factory=dict)
     leaves: dict[str, Leaf] = field(default_factory=dict)
-    written: dict[str, Tensor] = field(default_factory=dict)  # as they were before
+    written: dict[str, Tensor] = field(default_factory=dict)  # earlier contents
     given: dict[str, Tensor] | None = None  # with a graph; None: to be computed again
     loss: Tensor | None = None
-    halves: _C.Halves | None = None  # of a backward whose second one is to come
+    halves: _C.Halves | None = None  # of a backward whose second half is still to come
 
 
 _WORDS = {"F": "forward", "B": "backward", "I": "backward for inputs", "W": "backward for weights"}
@@ -81,7 +81,7 @@ class Cancelled(Exception):  # noqa: N818
 
 
 class Worker:
-    """What one thread does: its row of the schedule."""
+    """Runs one row of the schedule."""
 
     def __init__(self, step: Step, rank: int, actions: list[Action]) -> None:
         self.step, self.rank, self.actions = step, rank, actions
@@ -174,7 +174,7 @@ class Worker:
             value = routes.attribute(stage, name) if is_attribute else values[name]
             if isinstance(value, Tensor) and value.requires_grad and self._keeps:
                 chain = routes.targets[name]
-                if is_attribute:  # the first stage has the program's
+                if is_attribute:  # the first stage uses the program's own tensor
                     tensor = value if stage == chain[0] else value.detach().requires_grad_()
                     work.leaves[name] = Leaf(tensor, tensor, chain)
                 else:
@@ -232,7 +232,7 @@ class Worker:
         return first, chains
 
     def _with_graph(self, given: Mapping[str, Any]) -> dict[str, Tensor]:
-        """What others will send gradients of."""
+        """The outputs for which others will send gradients."""
         _, chains = self._takers(given)
         return {name: given[name] for name, chain in chains.items() if chain and _requires_grad(given[name])}
 
@@ -241,7 +241,7 @@ class Worker:
     def _backward(self, action: Action, i: int) -> None:
         stage = action.stage
         work = self._works.pop((stage, i))
-        if work.given is None:  # before the gradients are there: this thread has nothing else to do
+        if work.given is None:  # before the gradients arrive: this thread is idle
             with self._span(Action(stage, "F", i)), torch.enable_grad():
                 work.given = self._with_graph(self._compute(work, stage, i))
         if action.kind == "I":
@@ -278,7 +278,7 @@ class Worker:
         return Work(leaves=weights, given={}, halves=None if halves.refusal else halves)
 
     def _finish_weights(self, stage: int) -> None:
-        """Does what is left of earlier micro-batches, whose gradients are added first."""
+        """Finishes earlier micro-batches, whose gradients are added first."""
         for (other, _), work in self._works.items():  # in the order of their backwards
             if other == stage and work.halves is not None:
                 work.halves.run_weights([], [])
@@ -294,7 +294,7 @@ class Worker:
         self._send_gradients(stage, i, work.leaves)
 
     def _send_gradients(self, stage: int, i: int, leaves: Mapping[str, Leaf]) -> None:
-        """Each to the taker before, or to what computed the value."""
+        """Sends each gradient to the previous taker, or to the stage that computed the value."""
         for name, leaf in leaves.items():
             place = leaf.chain.index(stage)
             if place:

@@ -1,4 +1,4 @@
-"""Batch normalisation whose statistics are those of the whole mini-batch."""
+"""Batch normalisation with statistics of the whole mini-batch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class DeferredBatchNorm(BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     def _track(self, input: Tensor) -> bool:  # noqa: A002
-        """Adds a micro-batch to the sums; was it the last one."""
+        """Adds a micro-batch to the sums; returns whether it was the last one."""
         dims = [d for d in range(input.dim()) if d != 1]
         with torch.no_grad():
             self.sum += input.sum(dims)

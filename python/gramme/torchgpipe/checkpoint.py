@@ -1,7 +1,7 @@
-"""Checkpoints whose second run comes before the gradient that needs it.
+"""Checkpoints that recompute before the gradients arrive that need it.
 
-A stage runs without a graph. In backward it runs again as soon as the stage behind it is done, while that stage's
-gradients are still on their way.
+A stage runs without a graph. In backward it runs again as soon as the next stage is done, while that stage's gradients
+are still being transferred.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def is_checkpointing() -> bool:
 def is_recomputing() -> bool:
     """Tells whether this is the second run of a checkpoint, in backward.
 
-    A module that must do something once a micro-batch, such as counting, asks this.
+    A module that must do something once a micro-batch, such as counting, can check this.
 
     Example:
         >>> is_recomputing()
@@ -145,7 +145,7 @@ class Checkpointing:
 
 
 class _TensorsOnly:
-    """A function of a batch as one of its tensors, for the nodes."""
+    """A function of a batch as a function of its tensors, for the nodes."""
 
     def __init__(self, function: Callable[..., Any], batch: Batch) -> None:
         self.function = function

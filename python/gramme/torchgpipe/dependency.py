@@ -1,4 +1,4 @@
-"""The order of backward between lanes that do not depend on each other."""
+"""Orders the backward of lanes that do not depend on each other."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class Join:
 
 
 def fork(input: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002
-    """Takes a phony off a lane.
+    """Derives a phony from a lane.
 
     Args:
         input: the lane, a tensor of any shape.
@@ -44,7 +44,7 @@ def fork(input: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002
 
 
 def join(input: Tensor, phony: Tensor) -> Tensor:  # noqa: A002
-    """Ties a phony to a lane: backward comes to what the phony depends on after what comes behind the lane.
+    """Makes a lane depend on a phony: backward reaches the phony's origin after the lane's later operations.
 
     Args:
         input: the lane, a tensor of any shape.

@@ -81,7 +81,7 @@ _MOVED = "denied to move parameters and buffers, because GPipe should manage dev
 
 
 class Partitioned(nn.Module):
-    """What :class:`GPipe` and :class:`~gramme.torchgpipe.pipe.Pipe` have in common."""
+    """The common base of :class:`GPipe` and :class:`~gramme.torchgpipe.pipe.Pipe`."""
 
     devices: list[torch.device]
     chunks: int

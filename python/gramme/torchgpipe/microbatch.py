@@ -1,4 +1,4 @@
-"""Mini-batches cut into micro-batches."""
+"""Cuts mini-batches into micro-batches, and puts results together."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Batch:
         return tensors[0]
 
     def get_device(self) -> torch.device:
-        """Gives the device of the first tensor."""
+        """Returns the device of the first tensor."""
         device: torch.device = self[self.find_tensor_idx()].device
         return device
 

@@ -1,4 +1,4 @@
-"""Empty tensors that stand for an edge of the autograd graph."""
+"""Phonies: empty tensors that only add an edge to the autograd graph."""
 
 import torch
 from torch import Tensor
@@ -9,10 +9,10 @@ __all__ = ["get_phony"]
 
 
 def get_phony(device: torch.device, *, requires_grad: bool) -> Tensor:
-    """Gives the phony of a device: an empty tensor that stands for nothing but a dependency.
+    """Returns the phony of a device: an empty tensor that only represents a dependency.
 
     It is made once for each device and flag, for all threads. An autograd function that returns it must return
-    ``phony.detach()``, or the graph of one call would hang on another's.
+    ``phony.detach()``, or the graphs of different calls would be connected.
 
     Args:
         device: where it lies.

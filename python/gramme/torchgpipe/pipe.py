@@ -1,4 +1,4 @@
-"""Pipe, for programs written for torch.distributed.pipeline.sync."""
+"""Pipe: the interface of torch.distributed.pipeline.sync."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NoChunk:
 
     @property
     def tensor(self) -> Tensor:
-        """What it was made of."""
+        """The wrapped tensor."""
         return self._tensor
 
 
@@ -121,7 +121,7 @@ def _scatter(inputs: tuple[Any, ...], chunks: int) -> list[Batch]:
 
 
 def _gather(outputs: list[Batch]) -> Any:
-    """Tensors put together along their first dimension, lists of what is no tensor."""
+    """Joins tensors along their first dimension, and other values to lists."""
     if outputs[0].atomic:
         return torch.cat([batch.tensor for batch in outputs])
     results: list[Any] = []
@@ -133,7 +133,7 @@ def _gather(outputs: list[Batch]) -> Any:
 
 
 def _device_of(module: nn.Module) -> torch.device | None:
-    """Where it lies; None if it has no parameters and does not say."""
+    """The module's device; None if it has no parameters and names none."""
     if isinstance(module, WithDevice):
         return module.device
     devices = {tensor.device for tensor in (*module.parameters(), *module.buffers())}
@@ -143,7 +143,7 @@ def _device_of(module: nn.Module) -> torch.device | None:
 
 
 def _cut(module: nn.Sequential) -> tuple[list[nn.Module], list[torch.device]]:
-    """Neighbours on one CUDA device become one partition; on the CPU each layer is one."""
+    """Cuts the layers: neighbours on one CUDA device become one partition; on the CPU each layer is one."""
     groups: list[list[nn.Module]] = []
     devices: list[torch.device] = []
     for layer in module:

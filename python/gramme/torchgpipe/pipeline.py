@@ -21,7 +21,7 @@ __all__ = ["Pipeline", "clock_cycles"]
 
 
 def clock_cycles(m: int, n: int) -> Iterable[list[tuple[int, int]]]:
-    """Gives for each clock which micro-batch is in which partition.
+    """Yields for each clock cycle which micro-batch is in which partition.
 
     Args:
         m: how many micro-batches there are.
@@ -40,7 +40,7 @@ def clock_cycles(m: int, n: int) -> Iterable[list[tuple[int, int]]]:
 
 
 def _depend(fork_from: Batch, join_to: Batch) -> None:
-    """Backward comes to `fork_from` after all of `join_to`."""
+    """Makes backward reach `fork_from` after all of `join_to`."""
     i, j = fork_from.find_tensor_idx(), join_to.find_tensor_idx()
     fork_from[i], phony = fork(fork_from[i])
     join_to[j] = join(join_to[j], phony)
@@ -55,7 +55,7 @@ def _through(node: Any, batch: Batch, prev_stream: AbstractStream, next_stream: 
 
 
 class Pipeline:
-    """Micro-batches on their way through the partitions.
+    """Runs micro-batches through the partitions.
 
     Args:
         batches: the micro-batches, replaced by their results.
@@ -98,7 +98,7 @@ class Pipeline:
                 self.compute(schedule, trackers, in_queues, out_queues)
 
     def fence(self, schedule: list[tuple[int, int]], skip_trackers: list[SkipTrackerThroughPotals]) -> None:
-        """Brings the micro-batches to the devices of their next partitions, and orders their backward."""
+        """Moves the micro-batches to the devices of their next partitions, and orders their backward."""
         for i, j in schedule:
             if i != 0:
                 _depend(self.batches[i - 1], self.batches[i])

@@ -1,4 +1,4 @@
-"""CUDA's streams, and one that stands in for them on devices without."""
+"""Streams of CUDA, and a stand-in for devices without streams."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -63,7 +63,7 @@ class Task:
 
 def _work(in_queue: InQueue, out_queue: OutQueue, device: torch.device) -> None:
     """Runs tasks until there is none. Exceptions of every kind are handed over: the other end waits for an answer."""
-    torch.get_num_threads()  # before a library asks OpenMP, which does not know of torch.set_num_threads() here
+    torch.get_num_threads()  # before a library asks OpenMP, which ignores torch.set_num_threads() in this thread
     with use_device(device):
         while (task := in_queue.get()) is not None:
             try:

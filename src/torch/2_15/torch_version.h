@@ -1,4 +1,4 @@
-// The version of torch that this folder is about.
+// The version of torch that this folder describes.
 #pragma once
 
 namespace gramme::of_torch {

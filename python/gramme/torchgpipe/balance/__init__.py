@@ -1,4 +1,4 @@
-"""Balances found by measuring layers.
+"""Finds balances by measuring layers.
 
 >>> import torch
 >>> from torch import nn
@@ -21,7 +21,7 @@ __all__ = ["balance_by_size", "balance_by_time"]
 
 
 def balance_cost(cost: list[int], partitions: int) -> list[int]:
-    """Gives the lengths of the blocks that `cost` is best cut into."""
+    """Returns the lengths of the blocks of the best partition of `cost`."""
     return [len(block) for block in blockpartition.solve(cost, partitions)]
 
 

@@ -1,4 +1,4 @@
-"""The best way to cut a sequence into blocks."""
+"""Finds the best partition of a sequence into blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each layer of a model costs."""
+"""Measures the cost of each layer of a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["layerwise_sandbox", "profile_sizes", "profile_times"]
 
 
 def layerwise_sandbox(module: nn.Sequential, device: torch.device) -> Iterator[nn.Module]:
-    """Gives a copy of each layer, on the device and in training mode; the model is not changed.
+    """Yields a copy of each layer, on the device and in training mode; the model is not changed.
 
     Example:
         >>> [layer.training for layer in layerwise_sandbox(nn.Sequential(nn.ReLU()).eval(), torch.device("cpu"))]
@@ -40,7 +40,7 @@ def _leaf(tensor: Tensor) -> Tensor:
 
 
 class _Leaves(SkipTracker):
-    """Skip tensors come out as leaves: each layer is measured by itself."""
+    """A tracker that returns skip tensors as leaves, since each layer is measured by itself."""
 
     def load(self, batch: Batch, ns: Namespace | None, name: str) -> Tensor | None:
         tensor = super().load(batch, ns, name)
@@ -65,7 +65,7 @@ def _synchronize(device: torch.device) -> None:
 
 
 def _backward(batch: Batch) -> None:
-    """With the outputs as their own gradients."""
+    """Runs backward with the outputs as their own gradients."""
     outputs = [tensor for tensor in batch if tensor.requires_grad]
     if outputs:
         torch.autograd.backward(outputs, outputs)
@@ -99,7 +99,7 @@ def profile_times(module: nn.Sequential, sample: TensorOrTensors, timeout: float
 
 
 def _latent_bytes(layer: nn.Module, batch: Batch) -> tuple[Batch, int]:
-    """Runs a layer. Gives its output and the bytes that stay for backward, the output's among them."""
+    """Runs a layer. Returns its output and the bytes kept for backward, including the output's."""
     own = {tensor.untyped_storage().data_ptr() for tensor in (*layer.parameters(), *layer.buffers())}
     kept: dict[int, int] = {}
 

@@ -1,4 +1,4 @@
-"""Names of skip tensors that are apart."""
+"""Namespaces for names of skip tensors."""
 
 from __future__ import annotations
 

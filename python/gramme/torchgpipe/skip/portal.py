@@ -1,9 +1,9 @@
-"""Tensors handed past the stages in between, hidden from autograd.
+"""Passes tensors past intermediate stages, hidden from autograd.
 
 A stash ends in a blue node, a pop begins with an orange one, and a copy node stands between where the tensor changes
 devices. In backward the gradient goes in at orange and comes out at blue; the order is that of their phonies.
 
-How often the tensor is given out is its life:
+The number of times that the tensor may be used is its life:
 
 ======================  ===================  ================
 event                   without checkpoint   with checkpoint

@@ -1,4 +1,4 @@
-"""Where the skip tensors of a thread are."""
+"""Keeps a thread's skip tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SkipTracker:
         self.tensors[ns, name] = tensor
 
     def load(self, batch: Batch, ns: Namespace | None, name: str) -> Tensor | None:
-        """Gives a stashed tensor away. The micro-batch may be changed in place, to tie the two."""
+        """Returns a stashed tensor and forgets it. The micro-batch may be changed in place, to tie the two."""
         return self.tensors.pop((ns, name))
 
     def copy(
@@ -129,7 +129,7 @@ def use_skip_tracker(skip_tracker: SkipTracker) -> Iterator[None]:
 
 
 def current_skip_tracker() -> SkipTracker:
-    """Gives this thread's tracker, which is made when it is first asked for."""
+    """Returns this thread's tracker, which is made at the first call."""
     if _of_thread.tracker is None:
         _of_thread.tracker = SkipTracker()
     return _of_thread.tracker

@@ -263,12 +263,35 @@ void register_state_questions() {
   add_rows("torch.distributed", {{"is_initialized", &folded<"torch.distributed", "is_initialized">}});
 }
 
+template <of_torch::Name id>
+Value* folded_name(Trace& trace, const Args& args) {
+  return fold_or_stop(trace, of_torch::object(id), args, "a question about the processor");
+}
+
+/// Questions about the processor, and about the libraries that torch was built with: their answers never change.
+void register_machine_questions() {
+  add_rows({{of_torch::CpuHasAvx2, &folded_name<of_torch::CpuHasAvx2>},
+            {of_torch::CpuHasAvx512, &folded_name<of_torch::CpuHasAvx512>},
+            {of_torch::CpuHasAvx512Bf16, &folded_name<of_torch::CpuHasAvx512Bf16>},
+            {of_torch::CpuHasVnni, &folded_name<of_torch::CpuHasVnni>},
+            {of_torch::CpuHasAmxTile, &folded_name<of_torch::CpuHasAmxTile>},
+            {of_torch::CpuHasAmxFp16, &folded_name<of_torch::CpuHasAmxFp16>}});
+  add_rows("torch.cpu", {{"is_available", &folded<"torch.cpu", "is_available">},
+                         {"device_count", &folded<"torch.cpu", "device_count">},
+                         {"current_device", &folded<"torch.cpu", "current_device">},
+                         {"is_initialized", &folded<"torch.cpu", "is_initialized">}});
+  add_rows("torch.backends.cpu", {{"get_cpu_capability", &folded<"torch.backends.cpu", "get_cpu_capability">}});
+  add_rows("torch.backends.mkl", {{"is_available", &folded<"torch.backends.mkl", "is_available">}});
+  add_rows("torch.backends.openmp", {{"is_available", &folded<"torch.backends.openmp", "is_available">}});
+}
+
 }  // namespace
 
 void register_torch_questions() {
   register_questions();
   register_tracing_states();
   register_state_questions();
+  register_machine_questions();
 }
 
 }  // namespace gramme::builtins

@@ -42,6 +42,14 @@ bool add_constants(std::string& bytes, PyObject* constants) {
   return true;
 }
 
+/// Local, cell, free, hidden. How arguments are passed says the signature, and code.replace() does not say it here.
+std::string kinds_of(PyCodeObject* code) {
+  constexpr char kKind = static_cast<char>(0xF0);
+  std::string kinds(bytes_of(code->co_localspluskinds));
+  for (char& kind : kinds) kind &= kKind;
+  return kinds;
+}
+
 bool add_code(std::string& bytes, PyCodeObject* code) {
   add_field(bytes, Py_GetVersion());
   for (const int number :
@@ -49,7 +57,7 @@ bool add_code(std::string& bytes, PyCodeObject* code) {
     add_int(bytes, number);
   add_field(bytes, bytes_of(take(PyCode_GetCode(code)).get()));
   add_field(bytes, bytes_of(code->co_exceptiontable));
-  add_field(bytes, bytes_of(code->co_localspluskinds));
+  add_field(bytes, kinds_of(code));
   add_field(bytes, characters(code->co_name));
   add_field(bytes, characters(code->co_qualname));
   return add_names(bytes, code->co_names) && add_names(bytes, code->co_localsplusnames) &&

@@ -162,6 +162,7 @@ std::string digest_of_object(PyObject* object) {
 
 bool is_opaque(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
+  if (is_field(object)) return false;  // its type has been a heap type since 3.12
   if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) return !PyType_Check(object) && !cpython::builtin_base(type);
   if (PyFunction_Check(object) || PyType_Check(object) || PyModule_Check(object) || PyCode_Check(object)) return false;
   if (PyCFunction_Check(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object)) return false;
@@ -170,7 +171,7 @@ bool is_opaque(PyObject* object) {
                                        &PyClassMethod_Type, &PyProperty_Type,     &PyContextVar_Type};
   if (std::ranges::find(transparent, type) != std::end(transparent)) return false;
   const std::string_view name = type->tp_name;
-  return name != "numpy.ufunc" && name != "numpy._ArrayFunctionDispatcher" && !is_field(object);
+  return name != "numpy.ufunc" && name != "numpy._ArrayFunctionDispatcher";
 }
 
 }  // namespace gramme::portable

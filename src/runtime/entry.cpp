@@ -54,8 +54,16 @@ int clear(PyObject* self) {
   return 0;                                                   // the function stays to the end
 }
 
+/// Later entries may have the segments. The collector calls this before it clears anything, and then leaves alone what
+/// the kept copies refer to; in clear() or deallocate() their graphs may be cleared already.
+void finalize(PyObject* self) {
+  const ErrorState pending;
+  if (Family* family = as_entry(self)->family.get()) family->retire();
+}
+
 void deallocate(PyObject* self) {
   Entry* entry = as_entry(self);
+  if (PyObject_CallFinalizerFromDealloc(self) < 0) return;  // resurrected
   PyObject_GC_UnTrack(self);
   if (entry->weakrefs) PyObject_ClearWeakRefs(self);
   clear(self);
@@ -117,6 +125,7 @@ PyTypeObject make_type() {
   type.tp_dealloc = deallocate;
   type.tp_traverse = traverse;
   type.tp_clear = clear;
+  type.tp_finalize = finalize;
   type.tp_repr = repr;
   type.tp_descr_get = bind_method;
   type.tp_methods = kMethods;

@@ -20,8 +20,8 @@ void unlist_table(CodeTable& table);
 /// Segments captured from now on are not shared with earlier ones.
 void forget_shared();
 
-/// Called when a family ends: keeps segments for later entries if they hold no object of the program that would
-/// otherwise die, up to the most recently used few.
+/// Called when a family's entry is about to die: keeps segments for later entries if they hold no object of the program
+/// that would otherwise die, up to the most recently used few.
 void keep_segments(const Family& family);
 /// Drops kept segments whose terms no entry will have again.
 void forget_kept(const std::function<bool(uint64_t terms)>& is_over);

@@ -65,13 +65,13 @@ void ResumePoint::move_forward(size_t index) {
   std::rotate(first, moved, moved + 1);
 }
 
-Family::~Family() {
-  const ErrorState pending;
+void Family::retire() {
   try {
     keep_segments(*this);
   } catch (const std::exception&) {
     PyErr_Clear();  // keeping segments for later entries is optional
   }
+  for (const auto& [code, table] : tables_) unlist_table(*table);
 }
 
 CodeTable::CodeTable(PyCodeObject* code) : code_(Owned<PyCodeObject>::share(code)), decoded_(bytecode::decode(code)) {

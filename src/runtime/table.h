@@ -102,8 +102,9 @@ class CodeTable {
 class Family {
  public:
   explicit Family(std::shared_ptr<Capturer> capturer) : capturer_(std::move(capturer)) {}
-  ~Family();
   Family(const Family&) = delete;
+  /// Called when the entry is about to die: later entries may have its segments, and none looks at its tables any more.
+  void retire();
   Capturer& capturer() const { return *capturer_; }
   /// Shared, so that a running call keeps its table when the family is reset.
   const std::shared_ptr<CodeTable>& table(PyCodeObject* code) {

@@ -14,8 +14,10 @@
 #include "builtins/torch_overrides.h"
 #include "builtins/torch_wrappers.h"
 #include "cpython/objects.h"
+#include "protocol/attributes.h"
 #include "torch/names.h"
 #include "trace/dying.h"
+#include "trace/tensor_attributes.h"
 
 namespace gramme::builtins {
 
@@ -121,12 +123,6 @@ Value* data(Trace& trace, Tensor* tensor) {
   return trace.emit(get_data, {tensor});
 }
 
-Attribute* stored(Tensor* tensor, PyObject* name) {
-  for (Attribute& attribute : tensor->attributes)
-    if (attribute.name == name) return &attribute;
-  return nullptr;
-}
-
 bool has_grad_fn(Trace& trace, const Tensor* tensor) {
   return trace.scope().requires_grad(tensor) && !trace.scope().is_leaf(tensor);
 }
@@ -135,7 +131,7 @@ PyObject* const kGrad = intern("grad");
 
 Value* grad(Trace& trace, Tensor* tensor) {
   refuse_of_gradient(trace, "grad");
-  if (Attribute* attribute = stored(tensor, kGrad)) return attribute->value;
+  if (Attribute* attribute = trace::stored_attribute(tensor, kGrad)) return attribute->value;
   if (has_grad_fn(trace, tensor)) cannot(Reason::AttributeUnknown, "the grad of a tensor that is not a leaf");  // warns
   if (!tensor->existing()) return trace.none();
   Owned<> now = take(aten::grad_of(tensor->object));
@@ -217,29 +213,21 @@ const Getters& getters() {
 
 // ---- attributes of the instance
 
-void note_dict(Trace& trace, Tensor* tensor) {
-  if (!tensor->existing() || tensor->dict_seen) return;
-  trace.note_dict_of(tensor->object);
-  tensor->dict_seen = true;
-}
-
 /// An attribute of the instance, stored in the capture or existing. Null if there is none, which is guarded.
 Value* own(Trace& trace, Tensor* tensor, PyObject* name) {
-  if (Attribute* attribute = stored(tensor, name)) return attribute->value;
-  if (!tensor->existing()) return tensor->record->context ? wrapper_attribute(trace, tensor, nullptr, name) : nullptr;
-  PyObject* found = nullptr;
-  cpython::instance_attribute(tensor->object, name, &found);
-  note_dict(trace, tensor);
-  const source::Source* source = trace.pool->child(tensor->source, SK::Attr, name);
-  if (found) return trace.see(trace.wrap(found, source));
-  trace.guard_absent(source);
-  return nullptr;
+  const bool is_unknown = !tensor->existing() && tensor->record->context && !trace::stored_attribute(tensor, name);
+  return is_unknown ? wrapper_attribute(trace, tensor, nullptr, name) : trace::instance_attribute(trace, tensor, name);
 }
+
+/// The values of `tensor.__dict__`, one for each tensor.
+struct InstanceDicts {
+  std::unordered_map<const Tensor*, Value*> known;
+};
 
 /// A member of `__slots__`: stored in the capture or existing; null if it is empty. Ends the segment for a tensor made
 /// by an operation, whose class may set its slots.
 Value* slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name) {
-  if (Attribute* attribute = stored(tensor, name)) return attribute->value;
+  if (Attribute* attribute = trace::stored_attribute(tensor, name)) return attribute->value;
   if (!tensor->existing() && tensor->record->context) return wrapper_attribute(trace, tensor, member, name);
   Py_ssize_t offset = cpython::slot_offset(member, tensor->record->type);
   if (offset < 0 || !tensor->existing())
@@ -271,11 +259,11 @@ namespace {
 
 /// Ends the segment unless PyTorch's own descriptor handles the attribute: not replaced, and no class is asked first.
 void refuse_override(Trace& trace, Tensor* tensor, PyObject* name) {
-  static PyObject* const class_name = intern("__class__");
+  static PyObject *const class_name = intern("__class__"), *const dict_name = intern("__dict__");
   PyObject* found = trace.type_lookup(tensor->record->type, name);
   if (!found || !Py_IS_TYPE(found, &PyGetSetDescr_Type))
     cannot(Reason::AttributeUnknown, "Tensor." + text_of(name) + ", which the program replaced");
-  if (name == class_name) return;
+  if (name == class_name || name == dict_name) return;  // PyTorch asks no class
   protocol::refuse_torch_function(trace, tensor, "Tensor." + text_of(name));
   if (name == kGrad && protocol::asked_for(trace, tensor) == protocol::Asked::Default)
     cannot(Reason::AttributeUnknown, "the grad of a tensor of a subclass, which gets the class");
@@ -304,6 +292,11 @@ Value* asked_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
 
 /// The lookup of object.__getattribute__; null if there is no such attribute.
 Value* generic_attribute(Trace& trace, Tensor* tensor, PyObject* name) {
+  static PyObject* const dict_name = intern("__dict__");
+  if (name == dict_name && !tensor->record->context) {
+    refuse_override(trace, tensor, name);
+    return protocol::instance_dict(trace, tensor, trace.state<InstanceDicts>().known[tensor]);
+  }
   if (trace.scope().asks_classes())
     if (Value* value = asked_attribute(trace, tensor, name)) return value;
   if (Getter getter = getters().find(name)) {
@@ -370,10 +363,10 @@ Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
   return grad;
 }
 
-void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value, bool in_dict = true) {
+/// Stores what no dict holds: a slot, or the gradient.
+void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
   trace.changes(tensor);
-  if (in_dict && name != kGrad) note_dict(trace, tensor);
-  if (Attribute* attribute = stored(tensor, name))
+  if (Attribute* attribute = trace::stored_attribute(tensor, name))
     attribute->value = value;
   else
     tensor->attributes.push_back({name, value});
@@ -383,11 +376,11 @@ void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value, bool in_d
 void store_slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name, Value* value) {
   const bool fixed = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->flags & READONLY;
   if (fixed || trace.is_made(tensor->record->type)) cannot(Reason::MutationUnsupported, "Tensor." + text_of(name));
-  const bool asked = !value || tensor->existing() || stored(tensor, name);
+  const bool asked = !value || tensor->existing() || trace::stored_attribute(tensor, name);
   Value* old = asked ? slot(trace, tensor, member, name) : nullptr;
   if (!value && !old) protocol::raise(trace, PyExc_AttributeError, text_of(name));
   if (old && old->existing()) trace::refuse_death(trace, old->object);
-  store(trace, tensor, name, value, false);
+  store(trace, tensor, name, value);
 }
 
 }  // namespace
@@ -412,12 +405,13 @@ void set_tensor_attribute(Trace& trace, Tensor* tensor, PyObject* name, Value* v
   if (name == kData) return set_data(trace, tensor, value);
   PyObject* found = trace.type_lookup(tensor->record->type, name);
   if (found && Py_IS_TYPE(found, &PyMemberDescr_Type)) return store_slot(trace, tensor, found, name, value);
-  if (found && Py_TYPE(found)->tp_descr_set) cannot(Reason::MutationUnsupported, "Tensor." + text_of(name));
+  if (found && Py_IS_TYPE(found, &PyGetSetDescr_Type)) cannot(Reason::MutationUnsupported, "Tensor." + text_of(name));
+  if (protocol::descriptor_took(trace, tensor, tensor->record->type, found, name, value)) return;
   if (!value && !own(trace, tensor, name))
     protocol::raise(
         trace, PyExc_AttributeError,
         "'" + std::string(tensor->record->type->tp_name) + "' object has no attribute '" + text_of(name) + "'");
-  store(trace, tensor, name, value);
+  trace.store_own_attribute(tensor, name, value);
 }
 
 }  // namespace gramme::builtins

@@ -3,6 +3,7 @@
 #include "trace/capture.h"
 #include "trace/dying.h"
 #include "trace/read_later.h"
+#include "trace/tensor_attributes.h"
 
 namespace gramme::trace {
 
@@ -16,6 +17,7 @@ namespace {
 
 Attributes& own_attributes(Value* object) {
   if (auto* function = as<Function>(object)) return function->attributes;
+  if (auto* tensor = as<Tensor>(object)) return tensor->attributes;
   if (auto* dict = as<Dict>(object)) return dict->attributes;
   if (auto* partial = as<Partial>(object)) return partial->attributes;
   return static_cast<Object*>(object)->attributes;
@@ -39,6 +41,7 @@ void Capture::refuse_late(Value* object, PyObject* name) {
 }
 
 Value* Capture::own_attribute(Value* object, PyObject* name) {
+  if (auto* tensor = as<Tensor>(object)) return instance_attribute(*this, tensor, name);
   Attributes& attributes = own_attributes(object);
   if (Attribute* known = find(attributes, name)) {
     reads(object, known->value, object, name);
@@ -63,11 +66,16 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
 }
 
 void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
+  auto* tensor = as<Tensor>(object);
+  if (tensor) note_dict(*this, tensor);
   auto* instance = as<Object>(object);
   if (instance && !instance->type->tp_dictoffset && !cpython::has_managed_dict(instance->type))
     cannot(Reason::MutationUnsupported,
            std::string("an attribute of a ") + instance->type->tp_name + " without a dict");
-  if (confined_) confined_->change(object, name, [=, this] { return own_attribute(object, name); });
+  if (tensor)
+    changes(tensor);
+  else if (confined_)
+    confined_->change(object, name, [=, this] { return own_attribute(object, name); });
   Attributes& attributes = own_attributes(object);
   Attribute* known = find(attributes, name);
   const bool written = effects_.contains(effects::Kind::StoreAttr, object, name);
@@ -83,7 +91,8 @@ void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
     attributes.push_back({name, value});
     return;
   }
-  bool moved = known->value == nullptr && !object->existing();  // deleted and set again: moves to the end
+  // Deleted and set again: moves to the end.
+  const bool moved = known->value == nullptr && (!object->existing() || tensor);
   if (!moved) {
     known->value = value;
     return;
@@ -125,6 +134,7 @@ void Capture::store_slot_attribute(Object* object, PyObject* name, Value* value)
 }
 
 Attributes Capture::all_attributes(Value* object) {
+  if (auto* tensor = as<Tensor>(object)) return instance_attributes(*this, tensor);
   refuse_late(object, nullptr);
   if (!object->existing()) {
     Attributes live;

@@ -10,6 +10,7 @@ FAMILIES = (
     "gradients",
     "jagged",
     "function_classes",
+    "instance_dicts",
     "wrappers",
     "wrapper_writes",
     "wrapper_classes",

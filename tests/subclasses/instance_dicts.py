@@ -1,4 +1,4 @@
-"""Attributes of tensors behind properties and other descriptors, and `__dict__` of tensors, as medical imaging has them."""
+"""Attributes of tensors behind properties and other descriptors, and `__dict__` of tensors, as in medical imaging."""
 
 import copy
 import itertools

@@ -136,7 +136,7 @@ class Capture {
 
   // ---- state of existing objects, read through the log (state.cpp, containers.cpp)
   /// An instance's own attribute (from its dict, not from the class): the value or null; guarded.
-  Value* own_attribute(Value* object, PyObject* name);                    // of an Object, Function, Partial or Dict
+  Value* own_attribute(Value* object, PyObject* name);                    // Object, Function, Partial, Dict, Tensor
   void store_own_attribute(Value* object, PyObject* name, Value* value);  // null deletes
   Value* slot_attribute(value::Object* object, PyObject* name);           // member descriptors
   void store_slot_attribute(value::Object* object, PyObject* name, Value* value);

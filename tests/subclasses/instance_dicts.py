@@ -166,3 +166,30 @@ def replaced_whole(x):
     y = x.sin()
     y.__dict__ = {"b": 2}
     return y, y.__dict__
+
+
+@program(lambda: [(described(3, k=[1]),)] * 2)
+def copied(x):
+    y = x * 1
+    y.k = [1]
+    deep, shallow = copy.deepcopy(y), copy.copy(y)
+    return deep.__dict__, shallow.__dict__, deep.k is y.k, shallow.k is y.k, copy.deepcopy(x).__dict__
+
+
+@program(lambda: [(described(3, k=[1]),)] * 2)
+def made_of_it(x):
+    parameter, buffer = torch.nn.Parameter(x.as_subclass(torch.Tensor)), torch.nn.Buffer(x)
+    return parameter.__dict__, buffer.__dict__, x.view(-1).__dict__, list(x.data.__dict__)
+
+
+@program(lambda: [(described(3, k=[1]),)] * 2)
+def methods_of_the_dict(x):
+    x.__dict__.clear()
+    x.__dict__.setdefault("m", 3)
+    x.__dict__ |= {"z": 1}
+    return dict(x.__dict__), x.__dict__.copy(), {**x.__dict__}, [*x.__dict__.items()], x.m
+
+
+@program(lambda: [(described(3, k=[1]),)] * 2)
+def asked_for_in_other_ways(x):
+    return x + 1, object.__getattribute__(x, "__dict__"), hasattr(x, "__dict__"), "k" in vars(x), dir(x).count("k")

@@ -131,7 +131,7 @@ PyObject* const kGrad = intern("grad");
 
 Value* grad(Trace& trace, Tensor* tensor) {
   refuse_of_gradient(trace, "grad");
-  if (Attribute* attribute = trace::stored_attribute(tensor, kGrad)) return attribute->value;
+  if (Attribute* attribute = find(tensor->attributes, kGrad)) return attribute->value;
   if (has_grad_fn(trace, tensor)) cannot(Reason::AttributeUnknown, "the grad of a tensor that is not a leaf");  // warns
   if (!tensor->existing()) return trace.none();
   Owned<> now = take(aten::grad_of(tensor->object));
@@ -215,7 +215,7 @@ const Getters& getters() {
 
 /// An attribute of the instance, stored in the capture or existing. Null if there is none, which is guarded.
 Value* own(Trace& trace, Tensor* tensor, PyObject* name) {
-  const bool is_unknown = !tensor->existing() && tensor->record->context && !trace::stored_attribute(tensor, name);
+  const bool is_unknown = !tensor->existing() && tensor->record->context && !find(tensor->attributes, name);
   return is_unknown ? wrapper_attribute(trace, tensor, nullptr, name) : trace::instance_attribute(trace, tensor, name);
 }
 
@@ -227,7 +227,7 @@ struct InstanceDicts {
 /// A member of `__slots__`: stored in the capture or existing; null if it is empty. Ends the segment for a tensor made
 /// by an operation, whose class may set its slots.
 Value* slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name) {
-  if (Attribute* attribute = trace::stored_attribute(tensor, name)) return attribute->value;
+  if (Attribute* attribute = find(tensor->attributes, name)) return attribute->value;
   if (!tensor->existing() && tensor->record->context) return wrapper_attribute(trace, tensor, member, name);
   Py_ssize_t offset = cpython::slot_offset(member, tensor->record->type);
   if (offset < 0 || !tensor->existing())
@@ -366,7 +366,7 @@ Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
 /// Stores what no dict holds: a slot, or the gradient.
 void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
   trace.changes(tensor);
-  if (Attribute* attribute = trace::stored_attribute(tensor, name))
+  if (Attribute* attribute = find(tensor->attributes, name))
     attribute->value = value;
   else
     tensor->attributes.push_back({name, value});
@@ -376,7 +376,7 @@ void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
 void store_slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name, Value* value) {
   const bool fixed = reinterpret_cast<PyMemberDescrObject*>(member)->d_member->flags & READONLY;
   if (fixed || trace.is_made(tensor->record->type)) cannot(Reason::MutationUnsupported, "Tensor." + text_of(name));
-  const bool asked = !value || tensor->existing() || trace::stored_attribute(tensor, name);
+  const bool asked = !value || tensor->existing() || find(tensor->attributes, name);
   Value* old = asked ? slot(trace, tensor, member, name) : nullptr;
   if (!value && !old) protocol::raise(trace, PyExc_AttributeError, text_of(name));
   if (old && old->existing()) trace::refuse_death(trace, old->object);

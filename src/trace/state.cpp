@@ -134,14 +134,17 @@ void Capture::store_slot_attribute(Object* object, PyObject* name, Value* value)
 }
 
 Attributes Capture::all_attributes(Value* object) {
-  if (auto* tensor = as<Tensor>(object)) return instance_attributes(*this, tensor);
   refuse_late(object, nullptr);
+  auto* tensor = as<Tensor>(object);
+  if (tensor) refuse_unknown_dict(tensor);
+  const auto is_in_dict = [&](PyObject* name) { return !tensor || !is_outside_dict(*this, tensor, name); };
   if (!object->existing()) {
     Attributes live;
     for (Attribute& attribute : own_attributes(object))
-      if (attribute.value) live.push_back(attribute);
+      if (attribute.value && is_in_dict(attribute.name)) live.push_back(attribute);
     return live;
   }
+  if (tensor) note_dict(*this, tensor);
   PyObject** address = cpython::instance_dict_address(object->object);
   if (!address) return {};
   Owned<> dict = take(PyObject_GenericGetDict(object->object, nullptr));
@@ -163,7 +166,7 @@ Attributes Capture::all_attributes(Value* object) {
   for (const effects::Effect& effect : effects_.entries()) {
     if (effect.kind != effects::Kind::StoreAttr || effect.target != object) continue;
     Attribute* written = find(own_attributes(object), effect.name);
-    if (written->value && !find(live, effect.name)) live.push_back(*written);
+    if (written->value && is_in_dict(effect.name) && !find(live, effect.name)) live.push_back(*written);
   }
   return live;
 }

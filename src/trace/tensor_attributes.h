@@ -6,13 +6,13 @@ namespace gramme::trace {
 
 class Capture;
 
-/// The attribute as it was stored in the capture; null if it was not.
-value::Attribute* stored_attribute(value::Tensor* tensor, PyObject* name);
-/// Guards that the capture does not know the tensor's dict as a dict of its own.
+/// Ends the segment if the program also uses the tensor's dict as a dict of its own: it would have two states.
 void note_dict(Capture& capture, value::Tensor* tensor);
+/// True for names of Tensor::attributes that no dict holds: slots, and the gradient.
+bool is_outside_dict(Capture& capture, value::Tensor* tensor, PyObject* name);
 /// An attribute of the instance, stored in the capture or existing. Null if there is none, which is guarded.
 value::Value* instance_attribute(Capture& capture, value::Tensor* tensor, PyObject* name);
-/// All of them, in the order of the dict. Guards the key set of an existing tensor.
-value::Attributes instance_attributes(Capture& capture, value::Tensor* tensor);
+/// Ends the segment for a wrapper that an operation made, whose class may have put anything into its dict.
+void refuse_unknown_dict(const value::Tensor* tensor);
 
 }  // namespace gramme::trace

@@ -47,26 +47,47 @@ struct Hook {
   Pending* newest = nullptr;
   int deep = 0;      // calls that took the hook out because their stack is half used
   int by_slots = 0;  // existing ResumesBySlots objects
-  _PyFrameEvalFunction previous = _PyEval_EvalFrameDefault;
+  bool in_place = false;  // it was installed and not removed; another hook may have been put over it
+  _PyFrameEvalFunction previous = _PyEval_EvalFrameDefault;  // what it replaced
+  _PyFrameEvalFunction overlaid = nullptr;  // put over this hook, while a pending call or a taker needs this one on top
 } hook_state;
 
-/// The frame that this thread is passing on. Another hook may take ours for its predecessor and call back with it.
+/// The frame that this thread is passing on. A hook that was put over ours calls back with it.
 thread_local _PyInterpreterFrame* passing = nullptr;
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing);
 
 bool is_wanted() { return hook_state.newest || (Takers::count() + hook_state.by_slots > 0 && hook_state.deep == 0); }
+bool is_wanted_on_top() { return hook_state.newest || (Takers::count() > 0 && hook_state.deep == 0); }
+
+/// True if `current` was put over our hook, to which it passes frames on.
+bool covers(_PyFrameEvalFunction current) {
+  return hook_state.in_place && current != hook_state.previous && current != _PyEval_EvalFrameDefault;
+}
 
 void install(PyInterpreterState* interpreter) {
   _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
   if (current == evaluate) return;
-  hook_state.previous = current;
+  const bool covered = covers(current);
+  if (covered && !is_wanted_on_top()) return;
+  (covered ? hook_state.overlaid : hook_state.previous) = current;
+  hook_state.in_place = true;
   _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
 }
 
+/// Gives an overlaid hook its place back as soon as ours need not be on top. Otherwise the owner of that hook, who
+/// removes it by restoring ours, could not remove it, and we would restore it when ours is removed.
 void remove(PyInterpreterState* interpreter) {
-  if (!is_wanted() && _PyInterpreterState_GetEvalFrameFunc(interpreter) == evaluate)
+  _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+  if (current == hook_state.overlaid) hook_state.overlaid = nullptr;  // its owner put it over ours again
+  if (current != evaluate) return;
+  if (hook_state.overlaid) {
+    if (!is_wanted_on_top())
+      _PyInterpreterState_SetEvalFrameFunc(interpreter, std::exchange(hook_state.overlaid, nullptr));
+  } else if (!is_wanted()) {
+    hook_state.in_place = false;
     _PyInterpreterState_SetEvalFrameFunc(interpreter, hook_state.previous);
+  }
 }
 
 /// Takes the pending call out of the list; false if its frame has appeared before.
@@ -80,11 +101,13 @@ bool take(Pending* pending) {
 }
 
 PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
-  if (hook_state.previous == _PyEval_EvalFrameDefault || passing == raw || hook_state.previous == evaluate)
+  const bool came_back = passing == raw;
+  _PyFrameEvalFunction next = hook_state.overlaid && !came_back ? hook_state.overlaid : hook_state.previous;
+  if (next == _PyEval_EvalFrameDefault || next == evaluate || (came_back && !hook_state.overlaid))
     return _PyEval_EvalFrameDefault(thread, raw, throwing);
   _PyInterpreterFrame* outer = passing;
   passing = raw;
-  PyObject* result = hook_state.previous(thread, raw, throwing);
+  PyObject* result = next(thread, raw, throwing);
   passing = outer;
   return result;
 }

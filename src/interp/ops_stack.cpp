@@ -7,6 +7,7 @@
 #include "interp/closing.h"
 #include "interp/ops.h"
 #include "trace/dying.h"
+#include "trace/literals.h"
 #include "trace/shown.h"
 
 namespace gramme::interp {
@@ -59,9 +60,7 @@ Step swap(Interpreter&, Frame& frame, int depth) {
   return Step::Next;
 }
 Step load_const(Interpreter& interp, Frame& frame, int index) {
-  PyObject* object = frame.constant(index);
-  const bool leaf = !PyTuple_Check(object) && !PyFrozenSet_Check(object) && !PySlice_Check(object);
-  frame.push(leaf ? interp.trace.constant(object) : interp.trace.adopt(share(object)));
+  frame.push(trace::literal(interp.trace, frame.constant(index)));
   return Step::Next;
 }
 Step load_small_int(Interpreter& interp, Frame& frame, int number) {

@@ -54,6 +54,9 @@ Value* like(Trace& trace, Value* model, std::vector<Value*> items) {
   raise(trace, PyExc_TypeError, "can only concatenate " + name + " (not \"" + other + "\") to " + name);
 }
 
+/// True for a tuple that CPython gives back itself where the result would equal it.
+bool is_own_result(Value* seen) { return seen->kind == Kind::Tuple && type_of(seen) == &PyTuple_Type; }
+
 Value* add(Trace& trace, int op, const Operands& operands) {
   auto [left, right] = std::pair(operands.left, operands.right);
   if (is_in_place(op) && (left->kind == Kind::List || left->kind == Kind::Deque)) {
@@ -65,8 +68,10 @@ Value* add(Trace& trace, int op, const Operands& operands) {
   std::vector<Value*>* first = items_field(left);
   if (!first) return nullptr;
   if (left->kind != right->kind) cannot_concatenate(trace, left, operands.right_name);
-  std::vector<Value*> items = *first;
   const std::vector<Value*>& second = *items_field(right);
+  if (first->empty() && is_own_result(right) && !is_size(type_of(left))) return right;
+  if (second.empty() && is_own_result(left) && !is_size(type_of(right))) return left;
+  std::vector<Value*> items = *first;
   items.insert(items.end(), second.begin(), second.end());
   Value* model = is_size(type_of(right)) ? right : left;  // a Size on either side makes a Size
   return like(trace, model, std::move(items));
@@ -90,6 +95,7 @@ Value* multiply(Trace& trace, int op, const Operands& operands) {
   if (sequence->kind == Kind::Constant) return binary(trace, NB_MULTIPLY, sequence, trace.integer(times));
   const std::vector<Value*>& once = *items_field(sequence);
   if (once.size() * static_cast<size_t>(times) > kLargest) cannot(Reason::Budget, "a very long sequence");
+  if (times == 1 && is_own_result(sequence)) return sequence;
   std::vector<Value*> items;
   for (Py_ssize_t i = 0; i < times; ++i) items.insert(items.end(), once.begin(), once.end());
   bool changes = is_in_place(op) && sequence == left && (left->kind == Kind::List || left->kind == Kind::Deque);

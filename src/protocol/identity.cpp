@@ -3,6 +3,7 @@
 #include "protocol/numpy.h"
 #include "protocol/special.h"
 #include "trace/getters.h"
+#include "trace/literals.h"
 #include "value/traits.h"
 
 namespace gramme::protocol {
@@ -33,8 +34,10 @@ bool same_constants(Trace& trace, Value* left, Value* right) {
     guards::Fact fact{left->source, result ? guards::Kind::SameAs : guards::Kind::NotSameAs, {}};
     fact.other = right->source;
     trace.guard(std::move(fact));
-  } else if (result && (left->source || right->source)) {
-    trace.guard({left->source ? left->source : right->source, guards::Kind::Identity, share(left->object)});
+  } else if (left->source || right->source) {
+    const bool equal = result || check(PyObject_RichCompareBool(left->object, right->object, Py_EQ));
+    Value *held = left->source ? left : right, *known = left->source ? right : left;
+    if (equal) trace::guard_is(trace, held->source, known->object, result);
   }
   return result;
 }
@@ -53,9 +56,6 @@ bool same(Trace& trace, Value* left, Value* right) {
   if (is_numpy_scalar(left) && is_numpy_scalar(right)) cannot(Reason::ArgumentKind, "the identity of NumPy's scalars");
   if (left->kind == Kind::Constant) return same_constants(trace, left, right);
   if (has(left->kind, BY_OBJECT)) return left->object == right->object;
-  auto *a = as<Tuple>(left), *b = as<Tuple>(right);
-  bool empty = a && b && a->items.empty() && b->items.empty();
-  if (empty && a->type == &PyTuple_Type && b->type == &PyTuple_Type) return true;  // () is one object
   return trace.same(left, right);
 }
 

@@ -6,6 +6,7 @@
 
 #include "cpython/objects.h"
 #include "source/constant.h"
+#include "trace/literals.h"
 #include "trace/sets.h"
 #include "value/traits.h"
 
@@ -117,6 +118,7 @@ bool concrete_items(Capture& capture, const std::vector<Value*>& values, std::ve
 }
 
 Owned<> concrete_of(Capture& capture, Tuple* tuple) {
+  if (is_literal(tuple)) return share(tuple->object);
   std::vector<Owned<>> items;
   if (!concrete_items(capture, tuple->items, items)) return {};
   Owned<> plain = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
@@ -149,6 +151,7 @@ Owned<> concrete_of(Capture& capture, Dict* dict) {
 }
 
 Owned<> concrete_of(Capture& capture, Set* set) {
+  if (is_literal(set)) return share(set->object);
   if (Owned<> placed = real_set(capture, set)) return placed;
   Owned<> result = take(PySet_New(nullptr));
   bool all = true;
@@ -162,6 +165,7 @@ Owned<> concrete_of(Capture& capture, Set* set) {
 }
 
 Owned<> concrete_of(Capture& capture, Slice* slice) {
+  if (is_literal(slice)) return share(slice->object);
   Owned<> start = capture.concrete(slice->start), stop = capture.concrete(slice->stop),
           step = capture.concrete(slice->step);
   if (!start || !stop || !step) return {};
@@ -317,7 +321,8 @@ Value* Capture::address(Value* object) {
   if (known != addresses_.end()) return known->second;
   constexpr size_t kMost = 64;  // every pair gets a guard
   if (addresses_.size() == kMost) cannot(Reason::ArgumentKind, "id() of many objects");
-  for (auto& [other, address] : addresses_) same(object, other);
+  for (auto& [other, address] : addresses_)
+    if (same(object, other)) return address;
   auto* result = make<Object>();
   result->type = &PyLong_Type;
   result->attributes.push_back({intern("(referent)"), object});
@@ -335,6 +340,8 @@ bool Capture::same(Value* a, Value* b) {
   a = see(a);
   b = see(b);
   if (a == b) return true;
+  if (is_empty_tuple(a) && is_empty_tuple(b)) return true;
+  if (is_literal(a) || is_literal(b)) return is_same_as_literal(*this, a, b);
   if (is_weak_reference(a) && is_weak_reference(b))  // one object may have one reference or many
     cannot(Reason::ArgumentKind, "the identity of weak references");
   bool existing =

@@ -7,6 +7,7 @@
 #include "meta/origin.h"
 #include "trace/bodies.h"
 #include "trace/capture.h"
+#include "trace/literals.h"
 #include "trace/read_later.h"
 #include "trace/variable.h"
 
@@ -62,7 +63,7 @@ bool Confined::lasts(Value* value) const {
 }
 
 bool Confined::is_own(const Value* value) const {
-  return !value->existing() && (made_.contains(value) || kept_->contains(value));
+  return is_literal(value) || (!value->existing() && (made_.contains(value) || kept_->contains(value)));
 }
 
 void Confined::refuse_passing(const Value* owner, Value* found, Value* holder, PyObject* name) const {

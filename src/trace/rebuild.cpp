@@ -11,6 +11,7 @@
 #include "cpython/objects.h"
 #include "torch/names.h"
 #include "trace/bodies.h"
+#include "trace/literals.h"
 #include "value/views.h"
 
 namespace gramme::trace {
@@ -148,6 +149,7 @@ Register Rebuilder::make(Value* value) {
     if (value->source->kind == source::Kind::Pinned) return constant(value->object);
     return read(value->source);
   }
+  if (is_literal(value)) return constant(value->object);
   switch (value->kind) {
 #define REBUILT make_new(static_cast<T*>(value))
 #define NEVER never(value)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["canonical", "fields", "flatten", "is_immutable", "is_traceable", "unflatten"]
+__all__ = ["canonical", "compared", "fields", "flatten", "is_immutable", "is_traceable", "unflatten"]
 
 _known: dict[Hashable, tuple[tuple[str, ...], Any]] = {}
 
@@ -72,14 +72,18 @@ def unflatten(
     return made  # type: ignore[no-any-return]
 
 
-def fields(value: Any) -> tuple[str, ...] | None:
-    """The names of the fields of an object of a data class that compares by them alone; else None."""
-    kind = type(value)
+def compared(kind: type) -> tuple[str, ...] | None:
+    """The names of the fields of a data class whose instances compare by them alone; None for other classes."""
     parameters = kind.__dict__.get("__dataclass_params__")
     if parameters is None or not parameters.eq or kind.__eq__ is not kind.__dict__.get("__eq__"):
         return None
-    names = tuple(field.name for field in dataclasses.fields(value) if field.compare)
-    return names if set(getattr(value, "__dict__", names)) <= set(names) else None
+    return tuple(field.name for field in dataclasses.fields(kind) if field.compare)
+
+
+def fields(value: Any) -> tuple[str, ...] | None:
+    """The same for an object, if it has no other attributes."""
+    names = compared(type(value))
+    return names if names is not None and set(getattr(value, "__dict__", names)) <= set(names) else None
 
 
 def is_immutable(value: Any) -> bool:

@@ -239,6 +239,7 @@ void register_state_questions() {
   add_pure("torch", {"is_grad_enabled", "get_default_dtype", "is_autocast_enabled", "get_autocast_dtype",
                      "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "is_autocast_cache_enabled",
                      "is_autocast_cpu_enabled", "promote_types", "can_cast"});
+  add_pure("torch._C._nn", {"_parse_to"});
   add_pure({of_torch::IsAnyAutocastEnabled, of_torch::IsAutocastAvailable, of_torch::GetPrivateuse1BackendName,
             of_torch::IsTorchFunctionAllDisabled, of_torch::GetDeterministicAlgorithms,
             of_torch::GetDeterministicAlgorithmsWarnOnly, of_torch::HasDistributed, of_torch::InferSize});

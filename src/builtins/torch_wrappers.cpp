@@ -46,6 +46,23 @@ Owned<> fields_of(PyObject* object) {
   return names.get() == Py_None ? Owned<>() : std::move(names);
 }
 
+Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type);
+
+/// The real object for an instance that the program made, of a data class that compares by its fields only; null for
+/// others.
+Owned<> real_of_made(Trace& trace, Object* object, PyTypeObject* type) {
+  if (object->existing() || object->payload || trace.is_made(object->type)) return {};
+  PyObject* cls = reinterpret_cast<PyObject*>(object->type);
+  const Owned<> names = take(PyObject_CallOneArg(imported("gramme._wrappers", "compared").get(), cls));
+  if (names.get() == Py_None) return {};
+  Owned<> made = take(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__new__", "O", cls));
+  for (const Attribute& attribute : trace.all_attributes(object)) {
+    if (check(PySequence_Contains(names.get(), attribute.name)) == 0) return {};
+    check(PyObject_GenericSetAttr(made.get(), attribute.name, real_of(trace, attribute.value, type).get()));
+  }
+  return made;
+}
+
 /// The real object of a value, guarded by identity or equality.
 Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
   value = trace.see(value);
@@ -73,6 +90,8 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
       real_of(trace, protocol::get_attribute(trace, value, PyTuple_GET_ITEM(fields.get(), i)), type);
     return take(PyObject_CallOneArg(imported("copy", "deepcopy").get(), value->object));
   }
+  if (auto* object = as<Object>(value))
+    if (Owned<> made = real_of_made(trace, object, type)) return made;
   if (value->existing() && value->object && !value->written && is_immutable(value->object)) {
     if (value->source->kind != source::Kind::Pinned)
       trace.guard({value->source, guards::Kind::Identity, share(value->object)});

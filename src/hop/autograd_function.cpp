@@ -11,6 +11,7 @@
 #include "hop/body.h"
 #include "hop/operators.h"
 #include "torch/names.h"
+#include "trace/wrappers.h"
 
 namespace gramme::hop {
 
@@ -241,6 +242,8 @@ Value* apply(Trace& trace, Function*, const Args& args) {
   }
   if (!trace.scope().levels().empty()) return apply_in_transforms(trace, applied);
   if (!recorded || !aten::grad_enabled()) return apply_without_gradient(trace, applied);
+  for (Value* arg : applied.args)
+    if (auto* tensor = as<Tensor>(arg)) trace::open_operand(trace, tensor);
   return trace.contract.differentiates ? apply_by_bodies(trace, applied) : apply_by_link(trace, applied);
 }
 

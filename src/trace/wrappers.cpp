@@ -29,9 +29,24 @@ void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers) {
            std::string("an operation on a ") + wrapper->record->type->tp_name + " whose attributes were set");
 }
 
+/// False if the inner tensors were known before.
+bool open(Trace& trace, Tensor* wrapper) {
+  if (wrapper->record->context) return false;
+  if (!wrapper->existing()) GRAMME_BUG("a wrapper of which nobody knows what it wraps");
+  open_wrapper(trace, wrapper);
+  trace.scope().state<Wrappers>().inputs[trace.scope().node(wrapper)] = wrapper;
+  return true;
+}
+
 }  // namespace
 
 void set_open_wrapper(OpenWrapper open) { open_wrapper = open; }
+
+void open_operand(Trace& trace, Tensor* tensor) {
+  if (!meta::is_wrapper(tensor->record->type)) return;
+  open(trace, tensor);
+  refuse_changed(tensor, trace.scope().state<Wrappers>());
+}
 
 Wrappers::Part& Wrappers::find(const Tensor* wrapper, size_t place) {
   std::vector<Part>& own = parts[wrapper];
@@ -42,15 +57,10 @@ Wrappers::Part& Wrappers::find(const Tensor* wrapper, size_t place) {
 
 bool Scope::open_wrappers() {
   bool opened = false;
-  auto& wrappers = state<Wrappers>();
+  const auto& wrappers = state<Wrappers>();
   for (Tensor* leaf : std::vector<Tensor*>(leaves_)) {
     if (!meta::is_wrapper(leaf->record->type)) continue;
-    if (!leaf->record->context) {
-      if (!leaf->existing()) GRAMME_BUG("a wrapper of which nobody knows what it wraps");
-      open_wrapper(static_cast<Trace&>(capture_), leaf);
-      wrappers.inputs[leaf->node] = leaf;
-      opened = true;
-    }
+    opened |= open(static_cast<Trace&>(capture_), leaf);
     refuse_changed(leaf, wrappers);
   }
   return opened;

@@ -49,6 +49,9 @@ struct Memory {
 
 /// Finds the inner tensors of an existing wrapper; set by the room `builtins`, which can trace its method.
 using OpenWrapper = void (*)(Trace& trace, value::Tensor* wrapper);
+/// Finds them for an operand of a higher-order operator, whose calls are not built from arguments of the program alone.
+/// Does nothing for other tensors.
+void open_operand(Trace& trace, value::Tensor* tensor);
 void set_open_wrapper(OpenWrapper open);
 
 }  // namespace gramme::trace

@@ -16,6 +16,7 @@ FAMILIES = (
     "wrapper_classes",
     "wrapper_training",
     "wrapper_effects",
+    "wrapper_functions",
     "modes",
 )
 

@@ -35,3 +35,14 @@ def type_parameters_in_a_traceback():
         return fails.__type_params__[0].__bound__
     except ZeroDivisionError as error:
         return log, error.__traceback__.tb_next.tb_frame.f_code.co_name
+
+
+def names_in_the_scopes_of_a_class():
+    class Holder:
+        kind = int
+        type Alias = tuple[kind, sys]
+
+        def first[T: (kind, str)](self, given: T) -> T:
+            return given
+
+    return Holder.Alias.__value__.__args__, Holder.first.__type_params__[0].__constraints__

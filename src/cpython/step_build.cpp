@@ -161,11 +161,16 @@ void set_kwargs_error(PyObject* function, PyObject* kwargs) {
   if (!PyErr_ExceptionMatches(PyExc_KeyError)) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  // For a duplicate key _PyDict_MergeEx sets a KeyError whose value is a tuple of the key.
-  if (!value || !PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 1) return PyErr_Restore(type, value, traceback);
+  // For a duplicate key _PyDict_MergeEx sets a KeyError of a tuple of the key; from 3.12 on, the exception is made at once.
+#if GRAMME_PYTHON_RAISED_OBJECT
+  PyObject* args = reinterpret_cast<PyBaseExceptionObject*>(value)->args;
+#else
+  PyObject* args = value;
+#endif
+  if (!args || !PyTuple_Check(args) || PyTuple_GET_SIZE(args) != 1) return PyErr_Restore(type, value, traceback);
   if (auto shown = Owned<>::steal(_PyObject_FunctionStr(function)))
     PyErr_Format(PyExc_TypeError, "%U got multiple values for keyword argument '%S'", shown.get(),
-                 PyTuple_GET_ITEM(value, 0));
+                 PyTuple_GET_ITEM(args, 0));
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(traceback);

@@ -112,7 +112,7 @@ bool ClassPattern::positional(int count) {
 /// A tuple of the attributes; null with an error set, or without one if the subject does not match.
 PyObject* match_attributes(Step&, PyObject* subject, PyObject* type, int positional, PyObject* names) {
   if (!PyType_Check(type)) {
-    PyErr_SetString(PyExc_TypeError, "called match pattern must be a type");
+    PyErr_Format(PyExc_TypeError, "called match pattern must be a %s", GRAMME_PYTHON_TEXTS == 11 ? "type" : "class");
     return nullptr;
   }
   if (PyObject_IsInstance(subject, type) <= 0) return nullptr;

@@ -173,12 +173,9 @@ PyObject** name_address(PyObject* base, int64_t index) {
 
 PyObject* instance_dict(PyObject* base) {
   PyObject** address = cpython::instance_dict_address(base);
-  if (!address) return nullptr;
-  if (!*address) {
-    Owned<> made = Owned<>::steal(PyObject_GenericGetDict(base, nullptr));
-    if (!made) PyErr_Clear();
-  }
-  return *address;
+  if (!address || *address) return address ? *address : nullptr;
+  if (!Owned<>::steal(PyObject_GenericGetDict(base, nullptr))) PyErr_Clear();
+  return *cpython::instance_dict_address(base);  // the dict may have taken the place of the attributes' array
 }
 
 bool is_deque(PyObject* object) { return PyObject_TypeCheck(object, known_types().deque); }

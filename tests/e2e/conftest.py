@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e import front
+from e2e import evaluation_hook, front
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +26,11 @@ def untracked_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     if tracker:
         owner = tracker if isinstance(tracker, type) else type(tracker)  # from torch 2.15 on it is an instance
         monkeypatch.setattr(owner, "tag", lambda *arguments: None)
+
+
+@pytest.fixture
+def no_hook() -> None:
+    """No frame evaluation hook is in: neither one that PyTorch left nor ours for a generator in a cycle."""
+    front.reset()
+    gc.collect()
+    evaluation_hook.remove()

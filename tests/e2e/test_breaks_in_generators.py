@@ -737,7 +737,7 @@ def test_code_that_ran_often_resumes_a_compiled_generator() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="no hook stays in while a generator waits")
-def test_deep_recursion_while_a_compiled_generator_waits() -> None:
+def test_deep_recursion_while_a_compiled_generator_waits(no_hook: None) -> None:
     def deep(left: int) -> int:
         return 1 + deep(left - 1) if left else 0
 

@@ -414,7 +414,7 @@ def test_one_init_called_by_a_class_and_as_a_function() -> None:
         assert torch.equal(it.first, X * 2)
 
 
-def test_recursion_limit_is_reached_where_it_is_eagerly() -> None:
+def test_recursion_limit_is_reached_where_it_is_eagerly(no_hook: None) -> None:
     """From 3.13 on CPython counts a level of its own for each construction that it has specialised."""
 
     class Nested:

@@ -658,7 +658,7 @@ def test_deep_chains_on_a_small_stack() -> None:
     assert results == [True] * 4
 
 
-def test_levels_that_a_segment_went_down_are_no_more_than_eagerly() -> None:
+def test_levels_that_a_segment_went_down_are_no_more_than_eagerly(no_hook: None) -> None:
     levels: list[int] = []
 
     def forever() -> None:

@@ -1218,7 +1218,9 @@ DEEP = """
                 return str(error), len(levels)
 
         levels = []
-        assert depth(compiled(forever)) == depth(forever)
+        (text, ours), (eager_text, eager) = depth(compiled(forever)), depth(forever)
+        # 3.12 allows fewer entries into its evaluator from C than levels; frames that gramme runs enter it less often.
+        assert text == eager_text and (ours == eager or sys.version_info[:2] == (3, 12) and ours > eager)
 
     endless()
     endless_plain()

@@ -1,6 +1,5 @@
 """A frame evaluation hook that Dynamo puts over gramme's goes when Dynamo is done with it, and so does gramme's."""
 
-import ctypes
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,31 +7,18 @@ from typing import Any
 import pytest
 import torch
 
-from tests.e2e import front
-
-API = ctypes.pythonapi
-API.PyInterpreterState_Get.restype = ctypes.c_void_p
-API._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
-API._PyInterpreterState_GetEvalFrameFunc.argtypes = [ctypes.c_void_p]
-DEFAULT = ctypes.cast(API._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+from e2e import evaluation_hook, front
 
 X = torch.arange(3.0)
 
 needs_slots = pytest.mark.skipif(sys.version_info < (3, 12), reason="no hook stays in while a generator waits")
 
 
-def hook() -> int | None:
-    return API._PyInterpreterState_GetEvalFrameFunc(API.PyInterpreterState_Get())
-
-
 @pytest.fixture(autouse=True)
-def no_hook_is_left() -> Iterator[None]:
-    torch._dynamo.reset()
-    (lambda: None)()
-    assert hook() == DEFAULT
+def no_hook_is_left(no_hook: None) -> Iterator[None]:
     yield
     (lambda: None)()  # gramme's hook goes with the next frame if it was put back
-    assert hook() == DEFAULT
+    assert evaluation_hook.current() is None
 
 
 def steps(x: torch.Tensor, n: int) -> Iterator[torch.Tensor]:
@@ -43,7 +29,7 @@ def steps(x: torch.Tensor, n: int) -> Iterator[torch.Tensor]:
 
 def breaking(x: torch.Tensor, seen: list[int | None]) -> torch.Tensor:
     y = x + 1
-    seen.append(hook())
+    seen.append(evaluation_hook.current())
     return y * 2
 
 
@@ -79,11 +65,11 @@ def test_a_generator_waits_while_dynamo_runs_a_break() -> None:
     compiled = of_dynamo(between(front.compile(below, backend="eager")))
     made = front.compile(steps, backend="eager")(X, 4)
     found = [next(made)]
-    ours, seen = hook(), []
-    assert ours != DEFAULT
+    ours, seen = evaluation_hook.current(), []
+    assert ours is not None
     for _ in range(3):
         torch.testing.assert_close(compiled(X, seen), EXPECTED, rtol=0, atol=0)
-        assert hook() == ours
+        assert evaluation_hook.current() == ours
         found.append(next(made))
     assert len(seen) == 3
     torch.testing.assert_close([*found, *made], list(steps(X, 4)), rtol=0, atol=0)
@@ -151,7 +137,7 @@ def test_an_exception_passes_both() -> None:
         with pytest.raises(ValueError, match=str(number)):
             whole(X + 1)
         (lambda: None)()
-        assert hook() == DEFAULT
+        assert evaluation_hook.current() is None
 
 
 @needs_slots

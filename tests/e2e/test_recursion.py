@@ -15,7 +15,7 @@ FEW = ["__call__", "method of an existing object", "repr", "compiled"]
 IN_PYTHON = ["__call__", "method", "method of an existing object", "closure", "compiled", "compiled with a break"]
 LOW_LIMIT = "200"
 # Forms that end the process there without gramme, too.
-TOO_DEEP_FOR_EAGER = {"key", "__call__"} if sys.version_info[:2] == (3, 13) else {"key"}
+TOO_DEEP_FOR_EAGER = {"key", "__call__"} if sys.version_info[:2] in ((3, 12), (3, 13)) else {"key"}
 
 
 def bearable(names: list[str], where: str) -> list[str]:

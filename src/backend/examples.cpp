@@ -43,7 +43,9 @@ bool can_be_computed(const meta::Record& record, Computed& computed) {
 /// Reads one graph. A call's result that is no tensor is described by the items taken from it.
 class Examples::Reader {
  public:
-  explicit Reader(const graph::Graph& graph) : graph_(graph) {
+  /// `caller`: the graph with the node that stands for this body. It is another one than the graph around the body where
+  /// a backward was captured inside its forward.
+  explicit Reader(const graph::Graph& graph, const graph::Graph* caller = nullptr) : graph_(graph), caller_(caller) {
     for (const graph::Graph::Event& event : graph.events())
       if (event.node && !event.hint)
         if (auto [from, index] = taken_from(*event.node); from) items_[from].emplace_back(index, event.node);
@@ -61,11 +63,11 @@ class Examples::Reader {
     Example result;
     if (node.kind == Node::Body) {
       result.kind = Example::Body;
-      result.items = Reader(*node.body).read();
+      result.items = Reader(*node.body, &graph_).read();
     } else if (node.kind == Node::Attribute) {
       result.kind = Example::Object;
       result.object = share(node.object);
-    } else if (node.outer && node.outer->graph == graph_.around()) {
+    } else if (node.outer && node.outer->graph == caller_) {
       result.kind = Example::Outer;
       result.place = place_of(*node.outer);
     } else if (node.record) {
@@ -82,6 +84,7 @@ class Examples::Reader {
   }
 
   const graph::Graph& graph_;
+  const graph::Graph* caller_;
   std::unordered_map<const Node*, std::vector<std::pair<size_t, const Node*>>> items_;
 };
 

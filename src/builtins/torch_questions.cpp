@@ -239,10 +239,9 @@ void register_state_questions() {
   add_pure("torch", {"is_grad_enabled", "get_default_dtype", "is_autocast_enabled", "get_autocast_dtype",
                      "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "is_autocast_cache_enabled",
                      "is_autocast_cpu_enabled", "promote_types", "can_cast"});
-  add_pure("torch._C._nn", {"_parse_to"});
   add_pure({of_torch::IsAnyAutocastEnabled, of_torch::IsAutocastAvailable, of_torch::GetPrivateuse1BackendName,
             of_torch::IsTorchFunctionAllDisabled, of_torch::GetDeterministicAlgorithms,
-            of_torch::GetDeterministicAlgorithmsWarnOnly, of_torch::HasDistributed, of_torch::InferSize});
+            of_torch::GetDeterministicAlgorithmsWarnOnly, of_torch::HasDistributed, of_torch::InferSize, of_torch::ParseTo});
   add_rows("torch", {{"are_deterministic_algorithms_enabled", &folded<"torch", "are_deterministic_algorithms_enabled">},
                      {"is_deterministic_algorithms_warn_only_enabled",
                       &folded<"torch", "is_deterministic_algorithms_warn_only_enabled">},

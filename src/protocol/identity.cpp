@@ -1,4 +1,6 @@
 // `a is b` on captured values.
+#include "base/imported.h"
+#include "base/once.h"
 #include "protocol/number.h"
 #include "protocol/numpy.h"
 #include "protocol/special.h"
@@ -24,8 +26,15 @@ bool is_unique(PyObject* object) {
            PyBytes_CheckExact(object) || PyComplex_CheckExact(object) || Py_TYPE(object) == &PyRange_Type);
 }
 
+/// True for a device that a call or a tensor's attribute gave: each of those is an object of its own.
+bool is_made_device(const Value* value) {
+  PyTypeObject* const device = once([] { return imported_type("torch", "device"); });
+  return !value->source && Py_IS_TYPE(value->object, device);
+}
+
 /// Identity of two constants. Constants are guarded by value, so their identity gets its own guard.
 bool same_constants(Trace& trace, Value* left, Value* right) {
+  if (left != right && (is_made_device(left) || is_made_device(right))) return false;
   bool result = left->object == right->object;
   if (is_unique(left->object) || is_unique(right->object) || Py_TYPE(left->object) != Py_TYPE(right->object) ||
       left == right)

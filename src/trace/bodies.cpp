@@ -12,7 +12,7 @@ namespace gramme::trace {
 using meta::Argument;
 
 graph::Graph* Scope::enter_body(const char* prefix) {
-  if (has_classes_) cannot(Reason::TensorSubclass, "beside an operator that takes functions");
+  if (has_twins_) cannot(Reason::TensorSubclass, "beside an operator that takes functions");
   graph_ = graph_->make_body(prefix);
   bodies_.push_back({aten::GlobalState::read(), levels_.size(), function_modes_.size(), handlers_off_});
   return graph_;

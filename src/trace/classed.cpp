@@ -7,6 +7,7 @@
 
 #include "aten/classes.h"
 #include "cpython/objects.h"
+#include "meta/wrapped.h"
 #include "torch/names.h"
 #include "trace/scope.h"
 
@@ -32,11 +33,13 @@ bool is_write(const meta::Record& before, const meta::Record& after) {
 
 }  // namespace
 
-void Scope::note_class() {
-  if (graph_ != &root_ || !levels_.empty())
-    cannot(Reason::TensorSubclass, "inside an operator that takes functions, or a transform of torch.func");
+void Scope::note_class(PyTypeObject* type) {
+  const bool has_twin = !meta::is_wrapper(type);
+  if (!levels_.empty()) cannot(Reason::TensorSubclass, "inside a transform of torch.func");
+  if (has_twin && graph_ != &root_) cannot(Reason::TensorSubclass, "inside an operator that takes functions");
   if (!capture_.contract.runs) cannot(Reason::TensorSubclass, "in a graph that does not run here");
   has_classes_ = true;
+  has_twins_ |= has_twin;
 }
 
 bool Scope::has_twin(const Tensor* tensor) {
@@ -65,7 +68,7 @@ Tensor* Scope::as_class(Tensor* tensor, PyTypeObject* type) {
   if (tensor->late != Tensor::Free) cannot(Reason::LateEffect, "as_subclass() of a tensor");
   if (record.inner || record.is_inference || aten::inference_mode() || (record.requires_grad && !aten::grad_enabled()))
     cannot(Reason::TensorSubclass, "a tensor of another class in this mode");
-  note_class();
+  note_class(type);
   auto* made = capture_.make<Tensor>();
   made->plain = tensor;
   made->record = meta::with_type(record.is_leaf == !record.requires_grad

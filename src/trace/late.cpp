@@ -29,7 +29,7 @@ void gain(Tensor* tensor, const Tensor* written, const meta::Record* before) {
 }  // namespace
 
 void Scope::found(Tensor* tensor) {
-  if (!aten::is_exact_tensor_type(tensor->record->type)) note_class();
+  if (!aten::is_exact_tensor_type(tensor->record->type)) note_class(tensor->record->type);
   for (Tensor* gained : gained_)
     if (aten::same_storage(tensor->object, gained->object))
       cannot(Reason::MutationUnsupported, "a tensor that shares memory with one that was written and needs a gradient");

@@ -138,8 +138,9 @@ class Scope {
   PyObject* specialize(value::Number* number);
 
   // ---- tensors of subclasses, which the graph has as plain ones (classed.cpp)
-  /// Notes that the capture has a tensor of a subclass. Ends the segment inside an operator that takes functions.
-  void note_class();
+  /// Notes that the capture has a tensor of a subclass. One that the graph has as a plain tensor ends the segment inside
+  /// an operator that takes functions.
+  void note_class(PyTypeObject* type);
   bool has_classes() const { return has_classes_; }
   /// True if __torch_function__ of classes is called here; false if the thread or the program switched that off.
   bool handlers_on() const { return !handlers_off_; }
@@ -413,6 +414,7 @@ class Scope {
   bool asks_ = false;                                                  // the call being built depends on the history
   bool by_tensors_ = false;                                            // index_by_tensors()
   bool has_classes_ = false;
+  bool has_twins_ = false;  // of them, some that the graph has as plain tensors
   bool opens_ = false;  // the call being built may have wrappers with unknown inner tensors
   int handlers_off_;    // nesting depth of switching them off
   std::vector<FunctionMode> function_modes_;

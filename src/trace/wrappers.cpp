@@ -34,7 +34,8 @@ bool open(Trace& trace, Tensor* wrapper) {
   if (wrapper->record->context) return false;
   if (!wrapper->existing()) GRAMME_BUG("a wrapper of which nobody knows what it wraps");
   open_wrapper(trace, wrapper);
-  trace.scope().state<Wrappers>().inputs[trace.scope().node(wrapper)] = wrapper;
+  trace.scope().node(wrapper);
+  trace.scope().state<Wrappers>().inputs[wrapper->node] = wrapper;
   return true;
 }
 
@@ -99,7 +100,7 @@ Tensor* Scope::known_part(const meta::Result::Part& part, const std::vector<Tens
 }
 
 void Scope::note_wrapper(Tensor* made, const meta::Result& result, const std::vector<Tensor*>& leaves) {
-  note_class();
+  note_class(made->record->type);
   auto& wrappers = state<Wrappers>();
   wrappers.likenesses[made] = capture_.keep(share(result.object.get()));
   std::vector<Wrappers::Part>& parts = wrappers.parts[made];

@@ -913,6 +913,38 @@ def test_graph_for_compilers(name: str) -> None:
     assert shown.graphs == known.graphs
 
 
+def test_examples_of_what_forward_keeps() -> None:
+    """In a backward, an input that is no gradient has the example of what forward kept, not of another node."""
+
+    class Kept(Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.rows, ctx.doubles = x.sum(-1), (x * 2).double()
+            return x * ctx.rows[:, None]
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient * ctx.rows[:, None] * ctx.doubles.float()
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = torch.zeros(5)
+        for _ in range(8):
+            y = y + 1
+        return Kept.apply(x * 2) + y.sum()
+
+    found: list[list[tuple[tuple[int, ...], torch.dtype]]] = []
+
+    def backend(module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
+        assert all("example_value" in node.meta for node in module.graph.nodes if node.op == "placeholder")
+        inputs = [node for node in module.bwd_body_0.graph.nodes if node.op == "placeholder"]
+        examples = [node.meta["example_value"] for node in inputs]
+        found.append([(tuple(each.shape), each.dtype) for each in examples])
+        return module.forward
+
+    gramme.compile(function, backend=backend)(tensor(2, 3)())
+    assert found == [[((2, 3), torch.float32), ((2,), torch.float32), ((2, 3), torch.float64)]]
+
+
 def test_sizes_that_vary() -> None:
     for backend in BACKENDS:
         compiled = gramme.compile(swish_without_memory, backend=backend, fullgraph=True, dynamic=True)

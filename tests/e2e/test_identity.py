@@ -158,6 +158,15 @@ def copies(x, t):
     return copy.copy(t) is t, copy.deepcopy(t) is t, copy.copy(u) is u
 
 
+def devices(x):
+    d = x.device
+    return d is d, x.device is x.device, torch.device("cpu") is torch.device("cpu"), x.dtype is x.dtype  # noqa: PLR0124
+
+
+def sizes_of_a_tensor(x):
+    return x.shape is x.shape, x.size() is x.size(), x.stride() is x.stride()
+
+
 def small_numbers(x, n):
     m = 5
     return n is m, (n + 0) is m, int("5") is m, len("abcde") is m
@@ -207,6 +216,8 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (values_of_a_dict, ({"k": PAIR},)),
     (made_tuples, (123456,)),
     (copies, (PAIR,)),
+    (devices, ()),
+    (sizes_of_a_tensor, ()),
     (small_numbers, (5,)),
     (large_numbers, ()),
     (a_default_that_marks_absence, ()),

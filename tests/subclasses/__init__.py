@@ -17,6 +17,7 @@ FAMILIES = (
     "wrapper_training",
     "wrapper_effects",
     "wrapper_functions",
+    "wrapper_bodies",
     "modes",
 )
 

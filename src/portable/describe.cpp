@@ -78,6 +78,7 @@ bool Describer::begins_outside(const source::Source* source) {
 ObjectRef Describer::describe(Place place, PyObject* object) {
   if (place == Place::Compiled || place == Place::GraphModule) return unportable(Unportable::Artifact);
   if (place == Place::TensorContext) return unportable(Unportable::Context);
+  if (place == Place::Pinned && source::is_constant(object)) return unportable(Unportable::Constant);
   const bool in_order = place == Place::ReplayObject || place == Place::Order;
   if (PySet_Check(object) || (PyFrozenSet_CheckExact(object) && in_order)) return of_set(object, in_order);
   return described(object, 0);
@@ -99,8 +100,10 @@ ObjectRef Describer::described(PyObject* object, int depth) {
   const auto known = in_call_.find(object);
   const bool is_itself = known != in_call_.end() && known->second.part == ObjectRef::Part::Itself;
   ObjectRef ref{.kind = ObjectRef::Kind::Constant};
-  // A fact about an object's identity does not hold for an equal object.
-  if (encode(object, ref.bytes) && (!is_itself || decode(ref.bytes).get() == object)) return ref;
+  if (encode(object, ref.bytes)) {
+    // A fact about an object's identity does not hold for an equal object.
+    return !is_itself || decode(ref.bytes).get() == object ? ref : unportable(Unportable::Constant);
+  }
   ref.bytes.clear();
   if (PyTuple_CheckExact(object) && !is_itself && depth < kDeepest) {  // by identity a new one will not do
     ref.kind = ObjectRef::Kind::Tuple;

@@ -129,10 +129,16 @@ def test_code_is_found_through_its_function() -> None:
     assert index.startswith("<constant")
 
 
+def other(t: Any) -> Any:
+    return t
+
+
 @pytest.mark.parametrize(
     ("reason", "program"),
     [
         ("HashOrder", lambda x, words={"one", "two"}: (x, words | {"three"})),  # noqa: B006
+        ("Constant", lambda x, t=(1, "a"): (x, t is other((1, "a")))),
+        ("Constant", lambda x, t=tuple([1, "a"]): (x, t is other((1, "a")))),
         ("Opaque", lambda x: (x, collections.Counter("aab").most_common(1))),
     ],
 )

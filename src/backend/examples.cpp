@@ -43,8 +43,8 @@ bool can_be_computed(const meta::Record& record, Computed& computed) {
 /// Reads one graph. A call's result that is no tensor is described by the items taken from it.
 class Examples::Reader {
  public:
-  /// `caller`: the graph with the node that stands for this body. It is another one than the graph around the body where
-  /// a backward was captured inside its forward.
+  /// `caller`: the graph with the node that stands for this body. It is another one than the graph around the body
+  /// where a backward was captured inside its forward.
   explicit Reader(const graph::Graph& graph, const graph::Graph* caller = nullptr) : graph_(graph), caller_(caller) {
     for (const graph::Graph::Event& event : graph.events())
       if (event.node && !event.hint)

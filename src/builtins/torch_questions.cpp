@@ -241,7 +241,8 @@ void register_state_questions() {
                      "is_autocast_cpu_enabled", "promote_types", "can_cast"});
   add_pure({of_torch::IsAnyAutocastEnabled, of_torch::IsAutocastAvailable, of_torch::GetPrivateuse1BackendName,
             of_torch::IsTorchFunctionAllDisabled, of_torch::GetDeterministicAlgorithms,
-            of_torch::GetDeterministicAlgorithmsWarnOnly, of_torch::HasDistributed, of_torch::InferSize, of_torch::ParseTo});
+            of_torch::GetDeterministicAlgorithmsWarnOnly, of_torch::HasDistributed, of_torch::InferSize,
+            of_torch::ParseTo});
   add_rows("torch", {{"are_deterministic_algorithms_enabled", &folded<"torch", "are_deterministic_algorithms_enabled">},
                      {"is_deterministic_algorithms_warn_only_enabled",
                       &folded<"torch", "is_deterministic_algorithms_warn_only_enabled">},

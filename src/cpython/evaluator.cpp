@@ -45,8 +45,8 @@ struct Pending {
 
 struct Hook {
   Pending* newest = nullptr;
-  int deep = 0;      // calls that took the hook out because their stack is half used
-  int by_slots = 0;  // existing ResumesBySlots objects
+  int deep = 0;           // calls that took the hook out because their stack is half used
+  int by_slots = 0;       // existing ResumesBySlots objects
   bool in_place = false;  // it was installed and not removed; another hook may have been put over it
   _PyFrameEvalFunction previous = _PyEval_EvalFrameDefault;  // what it replaced
   _PyFrameEvalFunction overlaid = nullptr;  // put over this hook, while a pending call or a taker needs this one on top

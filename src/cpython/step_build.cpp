@@ -161,7 +161,8 @@ void set_kwargs_error(PyObject* function, PyObject* kwargs) {
   if (!PyErr_ExceptionMatches(PyExc_KeyError)) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  // For a duplicate key _PyDict_MergeEx sets a KeyError of a tuple of the key; from 3.12 on, the exception is made at once.
+  // For a duplicate key _PyDict_MergeEx sets a KeyError of a tuple of the key; from 3.12 on, the exception is made at
+  // once.
 #if GRAMME_PYTHON_RAISED_OBJECT
   PyObject* args = reinterpret_cast<PyBaseExceptionObject*>(value)->args;
 #else

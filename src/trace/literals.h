@@ -1,5 +1,5 @@
-// Constants of code objects that are containers: tuples, frozensets, slices. Each is one object, whose identity programs
-// can see: `() is x`, `f() is f()`, two uses of one constant in a function.
+// Constants of code objects that are containers: tuples, frozensets, slices. Each is one object, whose identity
+// programs can see: `() is x`, `f() is f()`, two uses of one constant in a function.
 #pragma once
 #include "value/value.h"
 

@@ -138,8 +138,8 @@ class Scope {
   PyObject* specialize(value::Number* number);
 
   // ---- tensors of subclasses, which the graph has as plain ones (classed.cpp)
-  /// Notes that the capture has a tensor of a subclass. One that the graph has as a plain tensor ends the segment inside
-  /// an operator that takes functions.
+  /// Notes that the capture has a tensor of a subclass. One that the graph has as a plain tensor ends the segment
+  /// inside an operator that takes functions.
   void note_class(PyTypeObject* type);
   bool has_classes() const { return has_classes_; }
   /// True if __torch_function__ of classes is called here; false if the thread or the program switched that off.
@@ -415,8 +415,8 @@ class Scope {
   bool by_tensors_ = false;                                            // index_by_tensors()
   bool has_classes_ = false;
   bool has_twins_ = false;  // of them, some that the graph has as plain tensors
-  bool opens_ = false;  // the call being built may have wrappers with unknown inner tensors
-  int handlers_off_;    // nesting depth of switching them off
+  bool opens_ = false;      // the call being built may have wrappers with unknown inner tensors
+  int handlers_off_;        // nesting depth of switching them off
   std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now

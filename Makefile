@@ -1,6 +1,6 @@
 # gramme: build, test, measure. Everything runs in .venv; docs/HACKING.md says more.
 
-# Of CPython 3.11 or 3.14: PYTHON=3.14, or PYTHON=/path/to/python.
+# Of CPython 3.11, 3.12, 3.13 or 3.14: PYTHON=3.14, or PYTHON=/path/to/python.
 PYTHON311 ?= python3.11
 OF_VENV   := $(if $(PYTHON),$(patsubst 3.%,python3.%,$(PYTHON)),$(PYTHON311))
 VENV      := .venv
@@ -20,8 +20,8 @@ build: $(STAMP)
 	@$(CMAKE_BUILD) build/release
 
 $(STAMP): requirements.txt requirements.lock pyproject.toml tools/install_checkout.py
-	@test -x $(PY) || $(OF_VENV) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 14)))' 2>/dev/null \
-	  || { echo "error: CPython 3.11 or 3.14 is needed; '$(OF_VENV)' is not it. Set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(PY) || $(OF_VENV) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13), (3, 14)))' 2>/dev/null \
+	  || { echo "error: CPython 3.11, 3.12, 3.13 or 3.14 is needed; '$(OF_VENV)' is not it. Set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(CXX) --version >/dev/null 2>&1 \
 	  || { echo "error: a C++20 compiler is needed (GCC 12 or newer); '$(CXX)' does not run. Set CXX" >&2; exit 1; }
 	@echo "== python environment in $(VENV)"

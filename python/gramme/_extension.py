@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-PYTHONS = ((3, 11), (3, 14))
+PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 FOLDER = Path(__file__).parent / "_torch"
 NAME = f"{__package__}._C"
 
@@ -24,8 +24,8 @@ def refuse_python(version: Sequence[int | str] = sys.version_info, name: str = s
     text = ".".join(str(part) for part in version[:3])
     if name != "cpython":
         raise ImportError(f"{wanted}, this is {name} {text}")
-    if tuple(version[:3]) == (3, 13, 0):
-        raise ImportError(f"{wanted}, not 3.13.0: it does not tell when an object's attributes change")
+    if (3, 13, 0) <= tuple(version[:3]) < (3, 13, 5):
+        raise ImportError(f"{wanted}, this is {text}: of 3.13, 3.13.5 or later")
     if tuple(version[:2]) not in PYTHONS:
         raise ImportError(f"{wanted}, this is {text}")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):

@@ -47,6 +47,7 @@ class Table(torch.Tensor):
     indices: torch.Tensor
     table: torch.Tensor
     kind: Any
+    __repr__ = object.__repr__  # PyTorch's logs print fakes of it
 
     @staticmethod
     def __new__(cls: Any, indices: torch.Tensor, table: torch.Tensor, kind: Any = None) -> Any:

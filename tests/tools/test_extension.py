@@ -73,10 +73,11 @@ def test_a_tree_that_is_not_built_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "name", "text"),
     [
-        ((3, 10, 12), "cpython", "gramme needs CPython 3.11 or 3.14, this is 3.10.12"),
-        ((3, 12, 1), "cpython", "gramme needs CPython 3.11 or 3.14, this is 3.12.1"),
-        ((3, 13, 0), "cpython", "not 3.13.0: it does not tell when an object's attributes change"),
-        ((3, 11, 13), "pypy", "gramme needs CPython 3.11 or 3.14, this is pypy 3.11.13"),
+        ((3, 10, 12), "cpython", "gramme needs CPython 3.11, 3.12, 3.13 or 3.14, this is 3.10.12"),
+        ((3, 15, 0), "cpython", "gramme needs CPython 3.11, 3.12, 3.13 or 3.14, this is 3.15.0"),
+        ((3, 13, 0), "cpython", "this is 3.13.0: of 3.13, 3.13.5 or later"),
+        ((3, 13, 4), "cpython", "this is 3.13.4: of 3.13, 3.13.5 or later"),
+        ((3, 11, 13), "pypy", "gramme needs CPython 3.11, 3.12, 3.13 or 3.14, this is pypy 3.11.13"),
     ],
 )
 def test_another_python_is_refused(version: tuple[int, ...], name: str, text: str) -> None:
@@ -87,7 +88,8 @@ def test_another_python_is_refused(version: tuple[int, ...], name: str, text: st
 
 def test_this_python_is_not_refused_unless_it_has_no_gil(monkeypatch: pytest.MonkeyPatch) -> None:
     extension.refuse_python()
-    extension.refuse_python((3, 14, 0), "cpython")
+    for version in ((3, 11, 7), (3, 12, 1), (3, 13, 5), (3, 14, 0)):
+        extension.refuse_python(version, "cpython")
     monkeypatch.setattr("sysconfig.get_config_var", lambda name: int(name == "Py_GIL_DISABLED"))
     with pytest.raises(ImportError, match="with the GIL, this is a free-threaded build of 3.14.0"):
         extension.refuse_python((3, 14, 0), "cpython")

@@ -101,8 +101,10 @@ ObjectRef Describer::described(PyObject* object, int depth) {
   const bool is_itself = known != in_call_.end() && known->second.part == ObjectRef::Part::Itself;
   ObjectRef ref{.kind = ObjectRef::Kind::Constant};
   if (encode(object, ref.bytes)) {
-    // A fact about an object's identity does not hold for an equal object.
-    return !is_itself || decode(ref.bytes).get() == object ? ref : unportable(Unportable::Constant);
+    if (!is_itself || decode(ref.bytes).get() == object) return ref;
+    // A fact about an object's identity does not hold for an equal object. Frozensets with such facts are what classes
+    // have for attributes.
+    if (!PyFrozenSet_CheckExact(object)) return unportable(Unportable::Constant);
   }
   ref.bytes.clear();
   if (PyTuple_CheckExact(object) && !is_itself && depth < kDeepest) {  // by identity a new one will not do

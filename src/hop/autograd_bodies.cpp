@@ -13,6 +13,7 @@
 #include "trace/bodies.h"
 #include "trace/custom_views.h"
 #include "trace/read_later.h"
+#include "trace/wrappers.h"
 
 namespace gramme::hop {
 
@@ -57,7 +58,7 @@ class Reachable {
     trace::Capture::Deeper deeper(trace_);
     value = trace_.see(value);
     if (value->kind != Kind::Tensor && value->existing()) return;  // a read of it is refused
-    if (auto* tensor = as<Tensor>(value)) tensors_.push_back(tensor);
+    if (auto* tensor = as<Tensor>(value)) add_with_parts(tensor);
     if (auto* tuple = as<Tuple>(value))
       for (Value* item : tuple->items) add(item);
     if (auto* list = as<List>(value))
@@ -66,6 +67,12 @@ class Reachable {
     if (auto* object = as<Object>(value))
       for (const Attribute& attribute : object->attributes)
         if (attribute.value) add(attribute.value);
+  }
+
+  /// A wrapper leads to its inner tensors.
+  void add_with_parts(Tensor* tensor) {
+    tensors_.push_back(tensor);
+    trace_.scope().state<trace::Wrappers>().each_known(tensor, [&](Tensor* part) { tensors_.push_back(part); });
   }
 
   Trace& trace_;

@@ -50,6 +50,21 @@ namespace {
 
 bool is_operator(const Value* value) { return value->object && meta::is_operator(value->object); }
 
+bool is_function_or_class(PyObject* object) {
+  return PyFunction_Check(object) || PyCFunction_Check(object) || PyType_Check(object);
+}
+
+/// True for a dict of functions or classes from outside that the segment leaves as it is. Backward raises if its
+/// entries changed (`watching` in _conventions.py).
+bool is_registry(const Value* value) {
+  if (value->kind != Kind::Dict || !value->existing() || value->written || !PyDict_CheckExact(value->object))
+    return false;
+  PyObject *key, *item;
+  for (Py_ssize_t at = 0; PyDict_Next(value->object, &at, &key, &item);)
+    if (!is_function_or_class(item)) return false;
+  return true;
+}
+
 }  // namespace
 
 bool Confined::lasts(Value* value) const {
@@ -75,11 +90,12 @@ void Confined::refuse_passing(const Value* owner, Value* found, Value* holder, P
   static constexpr Kind kRebound[] = {Kind::Constant, Kind::Number, Kind::Tuple,
                                       Kind::Function, Kind::Class,  Kind::Builtin};
   const Kind kind = capture_.see(found)->kind;
+  const bool registry = holder && is_registry(capture_.see(found));
   // A hook of a compiled graph takes the tensor that was there, which nobody else keeps.
   const bool taken = kind == Kind::Tensor && capture_.state<OfGradients>().depth;
-  const bool rebound = taken || std::ranges::find(kRebound, kind) != std::end(kRebound);
+  const bool rebound = taken || registry || std::ranges::find(kRebound, kind) != std::end(kRebound);
   if (rebound && holder && !is_own(holder) && !is_operator(holder)) rebindable_(holder, name, capture_.see(found));
-  if (!(in_module && is_of_library(owner)) && !lasts(found))
+  if (!(in_module && is_of_library(owner)) && !registry && !lasts(found))
     cannot(Reason::EffectInBody, named(capture_, capture_.see(found)) + ", from outside, read by what runs later");
 }
 

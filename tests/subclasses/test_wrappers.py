@@ -12,6 +12,7 @@ import torch
 from subclasses.classes import Two, numbers, two
 from subclasses.harness import described
 from subclasses.wrapper_classes import Counting, Laid, Layout, Quiet, Slotted, Unread
+from subclasses.wrapper_functions import FROZEN, OVERRIDDEN, Linear
 
 BACKENDS = ["eager", "native"]
 both = pytest.mark.parametrize("backend", BACKENDS)
@@ -230,3 +231,21 @@ def test_a_model_of_wrappers_learns(backend: str) -> None:
 
     plain, ours = model(), model()
     assert train(gramme.compile(ours, backend=backend), ours) == train(plain, plain)
+
+
+def test_a_table_of_functions_that_backward_looks_into_is_watched() -> None:
+    compiled = gramme.compile(lambda x: Linear.apply(x, FROZEN), backend="aot_eager")
+    x = numbers(2, 3).requires_grad_()
+    for changed in (False, True, False):
+        y = compiled(x).sum()
+        try:
+            if changed:
+                OVERRIDDEN[torch.Tensor.sin] = torch.cos
+                with pytest.raises(RuntimeError, match="OVERRIDDEN, which the backward of an autograd.Function"):
+                    y.backward()
+            else:
+                (found,) = torch.autograd.grad(y, [x])
+                assert torch.equal(found, torch.autograd.grad(Linear.apply(x, FROZEN).sum(), [x])[0])
+        finally:
+            OVERRIDDEN.pop(torch.Tensor.sin, None)
+    assert gramme.statistics(compiled).captures == 1

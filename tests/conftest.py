@@ -39,7 +39,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def expected_failures(table: str, what: str, installed: tuple[int, int]) -> dict[str, str]:
-    """Tests that fail under what is installed, from a version on (2.15) or in a range with its ends (3.13-3.13), and why."""
+    """Tests that fail under what is installed, from a version on (2.15) or in a range (3.12-3.13), and why."""
     expected = {}
     for row in (Path(__file__).parent / table).read_text().splitlines():
         if not row.startswith("#"):

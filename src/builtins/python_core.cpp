@@ -2,7 +2,6 @@
 // builtins that run for real.
 #include "base/once.h"
 #include "builtins/python_support.h"
-#include "cpython/features.h"
 #include "protocol/answers.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
@@ -122,10 +121,7 @@ Value* len(Trace& trace, const Args& args) {
 Value* iter(Trace& trace, const Args& args) {
   auto [object, sentinel] = positional<2>(args, 1);
   if (!sentinel) return protocol::get_iterator(trace, object);
-  if (!protocol::callable(trace, object))
-    protocol::raise(trace, PyExc_TypeError,
-                    GRAMME_PYTHON_TEXTS == 12 ? "iter(object, sentinel): object must be callable"
-                                              : "iter(v, w): v must be callable");
+  if (!protocol::callable(trace, object)) protocol::raise(trace, PyExc_TypeError, protocol::no_callable_text());
   return protocol::make_iterator(trace, Iterator::CallUntil, {object, sentinel});
 }
 

@@ -8,6 +8,7 @@
 #include "cpython/objects.h"
 #include "meta/wrapped.h"
 #include "source/constant.h"
+#include "trace/made_instance.h"
 #include "trace/wrappers.h"
 
 namespace gramme::builtins {
@@ -51,16 +52,13 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type);
 /// The real object for an instance that the program made, of a data class that compares by its fields only; null for
 /// others.
 Owned<> real_of_made(Trace& trace, Object* object, PyTypeObject* type) {
-  if (object->existing() || object->payload || trace.is_made(object->type)) return {};
-  PyObject* cls = reinterpret_cast<PyObject*>(object->type);
-  const Owned<> names = take(PyObject_CallOneArg(imported("gramme._wrappers", "compared").get(), cls));
+  if (object->existing() || trace.is_made(object->type)) return {};
+  const Owned<> compared = imported("gramme._wrappers", "compared");
+  const Owned<> names = take(PyObject_CallOneArg(compared.get(), reinterpret_cast<PyObject*>(object->type)));
   if (names.get() == Py_None) return {};
-  Owned<> made = take(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__new__", "O", cls));
-  for (const Attribute& attribute : trace.all_attributes(object)) {
-    if (check(PySequence_Contains(names.get(), attribute.name)) == 0) return {};
-    check(PyObject_GenericSetAttr(made.get(), attribute.name, real_of(trace, attribute.value, type).get()));
-  }
-  return made;
+  return trace::made_instance(trace, object, [&](const Attribute& each) {
+    return check(PySequence_Contains(names.get(), each.name)) ? real_of(trace, each.value, type) : Owned<>();
+  });
 }
 
 /// The real object of a value, guarded by identity or equality.

@@ -173,7 +173,8 @@ PyObject** name_address(PyObject* base, int64_t index) {
 
 PyObject* instance_dict(PyObject* base) {
   PyObject** address = cpython::instance_dict_address(base);
-  if (!address || *address) return address ? *address : nullptr;
+  if (!address) return nullptr;
+  if (*address) return *address;
   if (!Owned<>::steal(PyObject_GenericGetDict(base, nullptr))) PyErr_Clear();
   return *cpython::instance_dict_address(base);  // the dict may have taken the place of the attributes' array
 }

@@ -102,8 +102,8 @@ ObjectRef Describer::described(PyObject* object, int depth) {
   ObjectRef ref{.kind = ObjectRef::Kind::Constant};
   if (encode(object, ref.bytes)) {
     if (!is_itself || decode(ref.bytes).get() == object) return ref;
-    // A fact about an object's identity does not hold for an equal object. Frozensets with such facts are what classes
-    // have for attributes.
+    // A fact about an object's identity does not hold for an equal object. A frozenset with such a fact is an attribute
+    // of a class, such as __abstractmethods__, and is found in the call again.
     if (!PyFrozenSet_CheckExact(object)) return unportable(Unportable::Constant);
   }
   ref.bytes.clear();

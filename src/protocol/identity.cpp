@@ -34,10 +34,9 @@ bool is_made_device(const Value* value) {
 
 /// Identity of two constants. Constants are guarded by value, so their identity gets its own guard.
 bool same_constants(Trace& trace, Value* left, Value* right) {
-  if (left != right && (is_made_device(left) || is_made_device(right))) return false;
+  if (is_made_device(left) || is_made_device(right)) return false;
   bool result = left->object == right->object;
-  if (is_unique(left->object) || is_unique(right->object) || Py_TYPE(left->object) != Py_TYPE(right->object) ||
-      left == right)
+  if (is_unique(left->object) || is_unique(right->object) || Py_TYPE(left->object) != Py_TYPE(right->object))
     return result;
   if (left->source && right->source) {
     guards::Fact fact{left->source, result ? guards::Kind::SameAs : guards::Kind::NotSameAs, {}};

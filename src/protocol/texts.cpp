@@ -33,6 +33,10 @@ std::string no_attribute_text(Trace& trace, PyTypeObject* type, PyObject* name) 
   return quoted(is_slot ? name_for_slots(type) : type->tp_name) + " object has no attribute " + quoted(utf8_of(name));
 }
 
+const char* no_callable_text() {
+  return kTexts == 12 ? "iter(object, sentinel): object must be callable" : "iter(v, w): v must be callable";
+}
+
 std::string no_place_text(PyTypeObject* type, PyObject* name) {
   const char* why =
       kTexts >= 13 && type->tp_setattro == PyObject_GenericSetAttr ? " and no __dict__ for setting new attributes" : "";

@@ -9,6 +9,8 @@ namespace gramme::protocol {
 /// AttributeErrors: for a missing attribute, and for storing or deleting one in an object without an instance dict.
 std::string no_attribute_text(Trace& trace, PyTypeObject* type, PyObject* name);
 std::string no_place_text(PyTypeObject* type, PyObject* name);
+/// The TypeError of iter(object, sentinel).
+const char* no_callable_text();
 /// The TypeError of `in`.
 [[noreturn]] void raise_no_container(Trace& trace, Value* container);
 /// The TypeError of super(type, object).

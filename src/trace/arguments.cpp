@@ -16,6 +16,7 @@
 #include "torch/calls.h"
 #include "torch/names.h"
 #include "trace/bodies.h"
+#include "trace/made_instance.h"
 #include "trace/scope.h"
 #include "value/traits.h"
 
@@ -131,15 +132,8 @@ bool is_true(const Owned<>& answer) { return answer.get() == Py_True; }
 
 /// The real object for one that the program made of constants; null if it holds anything else.
 PyObject* made_object(Capture& capture, Object* object) {
-  PyObject* type = reinterpret_cast<PyObject*>(object->type);
-  if (object->payload) return nullptr;
-  Owned<> made = take(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__new__", "O", type));
-  for (const Attribute& attribute : capture.all_attributes(object)) {
-    const Owned<> value = capture.concrete(attribute.value);
-    if (!value) return nullptr;
-    check(PyObject_GenericSetAttr(made.get(), attribute.name, value.get()));
-  }
-  return capture.keep(std::move(made));
+  Owned<> made = made_instance(capture, object, [&](const Attribute& each) { return capture.concrete(each.value); });
+  return made ? capture.keep(std::move(made)) : nullptr;
 }
 
 /// An object of a class registered as opaque, for which the exporter chooses the graph's stand-in; null for others.

@@ -118,7 +118,6 @@ bool concrete_items(Capture& capture, const std::vector<Value*>& values, std::ve
 }
 
 Owned<> concrete_of(Capture& capture, Tuple* tuple) {
-  if (is_literal(tuple)) return share(tuple->object);
   std::vector<Owned<>> items;
   if (!concrete_items(capture, tuple->items, items)) return {};
   Owned<> plain = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
@@ -151,7 +150,6 @@ Owned<> concrete_of(Capture& capture, Dict* dict) {
 }
 
 Owned<> concrete_of(Capture& capture, Set* set) {
-  if (is_literal(set)) return share(set->object);
   if (Owned<> placed = real_set(capture, set)) return placed;
   Owned<> result = take(PySet_New(nullptr));
   bool all = true;
@@ -165,7 +163,6 @@ Owned<> concrete_of(Capture& capture, Set* set) {
 }
 
 Owned<> concrete_of(Capture& capture, Slice* slice) {
-  if (is_literal(slice)) return share(slice->object);
   Owned<> start = capture.concrete(slice->start), stop = capture.concrete(slice->stop),
           step = capture.concrete(slice->step);
   if (!start || !stop || !step) return {};
@@ -197,6 +194,7 @@ Owned<> concrete_of(Capture&, Builtin* builtin) { return share(builtin->object);
 Owned<> Capture::concrete(Value* value) {
   Deeper deeper(*this);
   value = see(value);
+  if (is_literal(value)) return share(value->object);
   if (!has(value->kind, CONCRETE)) return {};
   return as_kind<CONCRETE>(value, [&](auto* seen) { return concrete_of(*this, seen); });
 }

@@ -2,6 +2,7 @@
 #include "trace/literals.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include "trace/capture.h"
 
@@ -46,10 +47,10 @@ bool is_empty_tuple(const Value* value) {
 }
 
 bool is_same_as_literal(Capture& capture, const Value* a, const Value* b) {
-  const Value* other = is_literal(a) ? b : a;
-  if (a->kind != b->kind || !other->existing() || !other->object) return a == b;
+  if (!is_literal(a)) std::swap(a, b);
+  if (a->kind != b->kind || !b->existing() || !b->object) return false;
   const bool same = a->object == b->object;
-  guard_is(capture, other->source, other == a ? b->object : a->object, same);
+  guard_is(capture, b->source, a->object, same);
   return same;
 }
 

@@ -13,7 +13,7 @@ value::Value* literal(Capture& capture, PyObject* object);
 bool is_literal(const value::Value* value);
 /// True for a tuple without items, which is one object in the process, however it is made.
 bool is_empty_tuple(const value::Value* value);
-/// `a is b` where at least one is a literal; guards the identity of the other.
+/// `a is b` for two values of which at least one is a literal; guards the identity of the other.
 bool is_same_as_literal(Capture& capture, const value::Value* a, const value::Value* b);
 /// Guards that the source reads this object, or that it does not.
 void guard_is(Capture& capture, const source::Source* source, PyObject* object, bool same);

@@ -31,6 +31,4 @@ def untracked_modules(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_hook() -> None:
     """No frame evaluation hook is in: neither one that PyTorch left nor ours for a generator in a cycle."""
-    front.reset()
-    gc.collect()
     evaluation_hook.remove()

@@ -110,8 +110,19 @@ INLINE = """
     torch.nn.parameter:is_lazy
     torch.onnx:is_in_onnx_export
     torch._utils:_get_device_index
+    torch.distributed:get_rank
+    torch.distributed:get_world_size
+    torch.distributed:is_initialized
+    torch.distributed.distributed_c10d:_get_group_size_by_name
+    torch.distributed.distributed_c10d:_get_group_tag
+    torch.distributed.distributed_c10d:_resolve_group_name_by_ranks_and_tag
+    torch.distributed.distributed_c10d:get_process_group_ranks
     torch.distributions.constraints:is_dependent
     torch.overrides:is_tensor_like
+    torch.utils._config_module:ConfigModule.__getattr__
+    torch.utils._config_module:ConfigModule._get_alias_module_and_name
+    torch.utils._config_module:ConfigModule._get_alias_val
+    torch.utils._config_module:ConfigModule._warn_if_deprecated
 """
 
 # Context managers that Dynamo replaces by objects of its own; the module that forwards names to torch's functions in C;

@@ -53,6 +53,7 @@ void register_torch() {
   register_torch_optim();
   register_torch_optim_steps();
   register_torch_outside();
+  register_torch_distributed();
   register_torch_function_modes();
   register_torch_overrides();
   register_torch_wrappers();

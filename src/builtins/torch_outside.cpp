@@ -1,8 +1,11 @@
-// Functions of torch that compute with numbers of tensors: their calls end the segment, and run in one piece.
+// Functions of torch that compute with numbers of tensors, or communicate: their calls end the segment, and run in one
+// piece.
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/text.h"
 #include "builtins/torch_rules.h"
 #include "builtins/torch_support.h"
+#include "cpython/objects.h"
 #include "protocol/call_rules.h"
 
 namespace gramme::builtins {
@@ -22,11 +25,18 @@ void refuse_numbers(Trace& trace, Function*, const Args&, std::vector<Value*>&) 
     cannot(Reason::DataDependentValue, "a step of an optimizer that reads numbers of tensors");
 }
 
-constexpr protocol::CallRule Packed = &refuse_packed, Numbers = &refuse_numbers;
+void refuse_collective(Trace&, Function* function, const Args&, std::vector<Value*>&) {
+  cannot(Reason::CallSkipped, "torch.distributed." + utf8_of(cpython::as_function(function->object)->func_name));
+}
+
+constexpr protocol::CallRule Packed = &refuse_packed, Numbers = &refuse_numbers, Collective = &refuse_collective;
 
 }  // namespace
 
-bool takes_packed(PyCodeObject* code) { return protocol::find_call_rule(code) == Packed; }
+bool runs_whole(PyCodeObject* code) {
+  const protocol::CallRule rule = protocol::find_call_rule(code);
+  return rule == Packed || rule == Collective;
+}
 
 void register_torch_outside() {
 #define OUTSIDE(file, function, when) protocol::add_call_rule("torch/" file, function, when);

@@ -260,8 +260,6 @@ void register_state_questions() {
   add_rows("torch.backends.cuda", {{"is_built", &folded<"torch.backends.cuda", "is_built">}});
   add_rows("torch.accelerator", {{"is_available", &folded<"torch.accelerator", "is_available">},
                                  {"current_accelerator", &folded<"torch.accelerator", "current_accelerator">}});
-  add_rows("torch.distributed", {{"is_available", &folded<"torch.distributed", "is_available">}});
-  add_rows("torch.distributed", {{"is_initialized", &folded<"torch.distributed", "is_initialized">}});
 }
 
 template <of_torch::Name id>

@@ -282,7 +282,7 @@ cpython::FrameRule frame_rule(PyFunctionObject* function) {
   if (PyUnicode_Compare(code->co_name, finalizer) == 0 || all.files.is_tool(code->co_filename)) return FrameRule::Alone;
   auto* callable = reinterpret_cast<PyObject*>(function);
   if (const Rule* rule = all.objects.find(callable); rule && *rule == Rule::Alone) return FrameRule::Alone;
-  if (takes_packed(code)) return FrameRule::Alone;
+  if (runs_whole(code)) return FrameRule::Alone;
   if (PyUnicode_Compare(code->co_name, handler) == 0) return FrameRule::PassOn;
   if (all.files.is_of_torch(code->co_filename) && !all.files.is_of_models(code)) return FrameRule::PassOn;
   if (protocol::find_model(callable) || protocol::find_function_model(code)) return FrameRule::PassOn;

@@ -16,8 +16,8 @@ protocol::Treatment classify(PyObject* callable);
 /// programs (importlib, PyTorch's compilers and tracers, gramme) run alone, with all that they call.
 cpython::FrameRule frame_rule(PyFunctionObject* function);
 
-/// True for the forward() of a recurrent layer, which becomes a frame of its own only when it receives a
-/// PackedSequence.
-bool takes_packed(PyCodeObject* code);
+/// True for functions that have a frame of their own only when they run uncaptured, as a whole: the forward() of a
+/// recurrent layer, which received a PackedSequence, and collectives.
+bool runs_whole(PyCodeObject* code);
 
 }  // namespace gramme::builtins

@@ -135,6 +135,11 @@ INLINE_MODULES = {
     "torch.fx.graph_module",
 }
 
+# What Dynamo handles by a variable of its own.
+GRAPH = """
+    torch.distributed.tensor._api:DTensor.from_local
+"""
+
 # Operators that take functions: they trace and compile these themselves, and must not be traced while they do.
 RUN = """
     torch._higher_order_ops._invoke_quant:InvokeQuant.__call__
@@ -237,6 +242,7 @@ def function_rules() -> dict[str, str]:
                 continue  # so are C functions without a rule
             rules[key] = rule
     rules.update(dict.fromkeys(INLINE.split(), "inline"))
+    rules.update(dict.fromkeys(GRAPH.split(), "graph"))
     rules.update(dict.fromkeys(RUN.split(), "run"))
     rules.update(dict.fromkeys(ALONE.split(), "alone"))
     rules.update(dict.fromkeys(BREAKS.split(), "break"))

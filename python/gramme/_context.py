@@ -30,7 +30,7 @@ from ._torch.names import (
     compile_context,
     tracing,
 )
-from ._wrappers import is_traceable
+from ._wrappers import inner_tensors, is_traceable
 
 if TYPE_CHECKING:
     from . import _C
@@ -281,10 +281,10 @@ def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext
     count = tensor.dim()
     base = tensor._base if tensor._is_view() else None
     wraps = is_traceable(type(tensor))
-    inner = tensor.__tensor_flatten__()[0] if wraps else ()  # type: ignore[attr-defined]
+    inner = inner_tensors(tensor) if wraps else {}
     made = partial(
         SubclassSymbolicContext,
-        inner_contexts={name: _all_static(getattr(tensor, name), AttrSource(source, name)) for name in inner},
+        inner_contexts={name: _all_static(part, AttrSource(source, name)) for name, part in inner.items()},
     )
     return (made if wraps else StatefulSymbolicContext)(
         dynamic_sizes=[DimDynamic.STATIC] * count,

@@ -9,13 +9,25 @@ import dataclasses
 import enum
 import struct
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-__all__ = ["canonical", "compared", "fields", "flatten", "is_immutable", "is_traceable", "unflatten"]
+__all__ = ["canonical", "compared", "fields", "flatten", "inner_tensors", "is_immutable", "is_traceable", "unflatten", "with_others"]
 
 _known: dict[Hashable, tuple[tuple[str, ...], Any]] = {}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Held:
+    """An object that is compared by identity."""
+
+    object: Any
+
+
+class _Context(NamedTuple):
+    context: Any
+    others: tuple[tuple[str, _Held], ...]
 
 
 class _ChangedError(Exception):
@@ -35,6 +47,8 @@ def _key(value: Any) -> Hashable:
         return kind, tuple((_key(key), _key(item)) for key, item in value.items())
     if isinstance(value, torch.Tensor):
         raise _ChangedError("a tensor in the context")
+    if isinstance(value, _Held):
+        return _Held, id(value.object)
     names = fields(value)
     if names is not None:
         return kind, tuple(_key(getattr(value, name)) for name in names)
@@ -53,10 +67,24 @@ def canonical(names: Sequence[str], context: Any) -> tuple[tuple[str, ...], Any]
     return _known.setdefault(key, (tuple(names), context))
 
 
+def inner_tensors(wrapper: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Of the parts that a wrapper tells, the tensors."""
+    parts = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}  # type: ignore[attr-defined]
+    return {name: part for name, part in parts.items() if isinstance(part, torch.Tensor)}
+
+
 def flatten(wrapper: torch.Tensor) -> tuple[tuple[tuple[str, ...], Any], list[torch.Tensor]]:
     """The canonical names and context, and the inner tensors."""
     names, context = wrapper.__tensor_flatten__()  # type: ignore[attr-defined]
-    return canonical(names, context), [getattr(wrapper, name) for name in names]
+    parts = {name: getattr(wrapper, name) for name in names}
+    tensors = {name: part for name, part in parts.items() if isinstance(part, torch.Tensor)}
+    others = tuple((name, part) for name, part in parts.items() if name not in tensors)
+    return canonical(list(tensors), with_others(context, others)), list(tensors.values())
+
+
+def with_others(context: Any, others: Sequence[tuple[str, Any]]) -> Any:
+    """The context of a wrapper that holds other objects beside tensors: each is the same object in equal contexts."""
+    return _Context(context, tuple((name, _Held(part)) for name, part in others)) if others else context
 
 
 def unflatten(
@@ -64,9 +92,13 @@ def unflatten(
 ) -> torch.Tensor:
     """An instance of the class around the inner tensors."""
     names, context = described
+    parts = dict(zip(names, inner, strict=True))
+    if isinstance(context, _Context):
+        parts |= {name: held.object for name, held in context.others}
+        context = context.context
     if not any(isinstance(number, torch.SymInt) for number in size):
         size = torch.Size(size)
-    made = cls.__tensor_unflatten__(dict(zip(names, inner, strict=True)), context, size, stride)
+    made = cls.__tensor_unflatten__(parts, context, size, stride)
     if type(made) is not cls:
         raise _ChangedError(f"{cls.__name__}.__tensor_unflatten__ makes a {type(made).__name__}")
     return made  # type: ignore[no-any-return]

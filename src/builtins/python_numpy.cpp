@@ -5,6 +5,7 @@
 #include "builtins/python_support.h"
 #include "protocol/numpy.h"
 #include "source/constant.h"
+#include "source/leaf_types.h"
 #include "trace/arrays.h"
 
 namespace gramme::builtins {

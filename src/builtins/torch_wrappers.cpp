@@ -61,6 +61,15 @@ Owned<> real_of_made(Trace& trace, Object* object, PyTypeObject* type) {
   });
 }
 
+/// A tuple, a torch.Size or a named tuple.
+Owned<> tuple_of(PyTypeObject* type, Owned<> items) {
+  items = take(PyList_AsTuple(items.get()));
+  if (type == &PyTuple_Type) return items;
+  PyObject* const make = cpython::type_lookup(type, intern("_make"));
+  if (make) return take(PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "_make", "O", items.get()));
+  return take(PyObject_CallOneArg(reinterpret_cast<PyObject*>(type), items.get()));
+}
+
 /// The real object of a value, guarded by identity or equality.
 Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
   value = trace.see(value);
@@ -68,11 +77,11 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
   if (auto* number = as<Number>(value))
     if (PyObject* known = trace.scope().specialize(number)) return share(known);
   auto* tuple = as<Tuple>(value);
-  if ((tuple && tuple->type == &PyTuple_Type) || value->kind == Kind::List) {
+  if (tuple || value->kind == Kind::List) {
     Owned<> items = take(PyList_New(0));
-    for (Value* item : protocol::items_of(trace, value))
+    for (Value* item : tuple ? tuple->items : protocol::items_of(trace, value))
       check(PyList_Append(items.get(), real_of(trace, item, type).get()));
-    return tuple ? take(PyList_AsTuple(items.get())) : std::move(items);
+    return tuple ? tuple_of(tuple->type, std::move(items)) : std::move(items);
   }
   if (auto* dict = as<Dict>(value)) {
     trace.load(dict);
@@ -111,16 +120,29 @@ const meta::Record* fixed(Trace& trace, const meta::Record* record) {
 
 void open(Trace& trace, Tensor* wrapper);
 
-/// The inner tensors under these names.
-std::vector<Tensor*> inner_of(Trace& trace, Tensor* wrapper, const std::vector<PyObject*>& names) {
-  std::vector<Tensor*> found;
+/// What a wrapper holds under the names that it tells.
+struct Inside {
+  std::vector<PyObject*> names;  // of the tensors
+  std::vector<Tensor*> tensors;
+  Owned<> others;  // a list of names and other objects, which are guarded by identity
+};
+
+Inside inside_of(Trace& trace, Tensor* wrapper, const std::vector<PyObject*>& names) {
+  Inside found{{}, {}, take(PyList_New(0))};
   for (PyObject* name : names) {
-    auto* inner = as<Tensor>(trace.see(protocol::get_attribute(trace, wrapper, name)));
+    Value* part = trace.see(protocol::get_attribute(trace, wrapper, name));
+    if (auto* object = as<Object>(part); object && object->existing()) {
+      trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+      check(PyList_Append(found.others.get(), take(PyTuple_Pack(2, name, object->object)).get()));
+      continue;
+    }
+    auto* inner = as<Tensor>(part);
     if (!inner || !inner->existing()) cannot(Reason::TensorSubclass, "an inner tensor that the program has stored");
     if (!aten::is_exact_tensor_type(inner->record->type)) open(trace, inner);
     if (!meta::is_strided(*inner->record)) cannot(Reason::TensorSubclass, "an inner tensor without strides");
     inner->record = fixed(trace, inner->record);
-    found.push_back(inner);
+    found.names.push_back(name);
+    found.tensors.push_back(inner);
   }
   return found;
 }
@@ -144,17 +166,21 @@ void look(Trace& trace, Tensor* wrapper) {
   auto* both = as<Tuple>(trace.see(protocol::call_method(trace, wrapper, flatten, {})));
   if (!both || both->items.size() != 2) cannot(Reason::TensorSubclass, "no pair of names and a context");
   const std::vector<PyObject*> names = names_in(trace, both->items[0]);
-  const Owned<> context = real_of(trace, both->items[1], type);
-  const std::vector<Tensor*> inner = inner_of(trace, wrapper, names);
+  Owned<> context = real_of(trace, both->items[1], type);
+  const Inside inside = inside_of(trace, wrapper, names);
   looking.check(type);
+  if (PyList_GET_SIZE(inside.others.get())) {
+    const Owned<> add = imported("gramme._wrappers", "with_others");
+    context = take(PyObject_CallFunctionObjArgs(add.get(), context.get(), inside.others.get(), nullptr));
+  }
   std::vector<const meta::Record*> parts;
   std::vector<trace::Wrappers::Part>& known = trace.scope().state<trace::Wrappers>().parts[wrapper];
   known.clear();
-  for (Tensor* each : inner) {
+  for (Tensor* each : inside.tensors) {
     parts.push_back(each->record);
     known.push_back({each});
   }
-  Owned<> canonical = Owned<>::steal(meta::wrapper_context(names, context.get()).release());
+  Owned<> canonical = Owned<>::steal(meta::wrapper_context(inside.names, context.get()).release());
   wrapper->record = meta::with_parts(fixed(trace, wrapper->record), std::move(parts), canonical.get());
   if (wrapper->node) wrapper->node->record = wrapper->record;
 }
@@ -197,20 +223,25 @@ Value* make(Trace& trace, Class* cls, const Args& args) {
 
 }  // namespace
 
+PyObject* likeness_of(Trace& trace, const Tensor* wrapper) {
+  const auto& likenesses = trace.scope().state<trace::Wrappers>().likenesses;
+  const auto found = likenesses.find(wrapper);
+  return found == likenesses.end() ? nullptr : found->second;
+}
+
 Value* wrapper_attribute(Trace& trace, Tensor* wrapper, PyObject* member, PyObject* name) {
   PyObject* names = meta::part_names(*wrapper->record);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
     if (check(PyObject_RichCompareBool(PyTuple_GET_ITEM(names, i), name, Py_EQ)))
       return trace.scope().part(wrapper, static_cast<size_t>(i));
-  const auto& likenesses = trace.scope().state<trace::Wrappers>().likenesses;
-  const auto likeness = likenesses.find(wrapper);
-  if (likeness == likenesses.end()) cannot(Reason::AttributeUnknown, "an attribute of a wrapped tensor's wrapper");
+  PyObject* const likeness = likeness_of(trace, wrapper);
+  if (!likeness) cannot(Reason::AttributeUnknown, "an attribute of a wrapped tensor's wrapper");
   PyObject* found = nullptr;
   if (member) {
     const Py_ssize_t offset = cpython::slot_offset(member, wrapper->record->type);
     if (offset < 0) cannot(Reason::AttributeUnknown, "a member of a wrapper");
-    found = *cpython::slot_address(likeness->second, offset);
-  } else if (cpython::instance_attribute(likeness->second, name, &found) == cpython::Lookup::NeedsPython) {
+    found = *cpython::slot_address(likeness, offset);
+  } else if (cpython::instance_attribute(likeness, name, &found) == cpython::Lookup::NeedsPython) {
     cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
   }
   if (!found) return nullptr;

@@ -4,6 +4,8 @@
 
 namespace gramme::builtins {
 
+/// The fake result of the operation of the segment that made the wrapper; null for other tensors.
+PyObject* likeness_of(Trace& trace, const value::Tensor* wrapper);
 /// An attribute of a wrapper that an operation of the segment made; null if it has none of that name. `member` is the
 /// slot's descriptor, or null for an attribute in the dict.
 Value* wrapper_attribute(Trace& trace, value::Tensor* wrapper, PyObject* member, PyObject* name);

@@ -24,7 +24,7 @@ struct Argument {
     List,      // items
     Dict,      // items are key, value, key, value …; keys are Constants
     Slice,     // items: start, stop, step
-    Body,      // node of a body that a higher-order operator runs
+    Body,      // node of a body that a higher-order operator runs, or of an object of the program (object)
   };
   Kind kind = Constant;
   graph::Node* node = nullptr;

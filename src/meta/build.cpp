@@ -30,7 +30,7 @@ Owned<> Builder::build(const Argument& argument) const {
       return take(PySlice_New(build(parts[0]).get(), build(parts[1]).get(), build(parts[2]).get()));
     }
     case Argument::Body:
-      break;
+      return share(argument.object);
   }
   return {};
 }

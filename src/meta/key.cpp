@@ -139,7 +139,8 @@ void Key::add_argument(const Argument& argument) {
       add(tag(kSlice, argument.count));
       break;
     case Argument::Body:
-      GRAMME_BUG("a call that runs a graph has no outcome of its own");
+      if (!argument.object) GRAMME_BUG("a call that runs a graph has no outcome of its own");
+      return add_held(argument.object);
   }
   for (uint32_t i = 0; i < argument.count; ++i) add_argument(argument.items[i]);
 }

@@ -11,6 +11,7 @@
 #include "portable/canonical.h"
 #include "portable/raw.h"
 #include "source/constant.h"
+#include "source/leaf_types.h"
 
 namespace gramme::portable {
 namespace {

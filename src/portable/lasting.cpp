@@ -9,6 +9,7 @@
 #include "portable/raw.h"
 #include "portable/visit.h"
 #include "source/constant.h"
+#include "source/leaf_types.h"
 
 namespace gramme::portable {
 namespace {

@@ -15,6 +15,7 @@
 #include "protocol/protocol.h"
 #include "protocol/tensors.h"
 #include "source/constant.h"
+#include "source/leaf_types.h"
 #include "trace/getters.h"
 #include "trace/shown.h"
 #include "value/traits.h"
@@ -407,6 +408,8 @@ Value* called(Trace& trace, BuiltinMethod* method, const Args& args, Path) {
 Value* called(Trace& trace, Class* cls, const Args& args, Path) {
   refuse_unseen_type(trace, cls->object);
   if (auto model = find_model(cls->object)) return model(trace, args);
+  if (cls->existing() && source::is_leaf_type(cls->type()))
+    if (Value* made = fold(trace, cls->object, args)) return made;
   if (Value* result = array_call(trace, cls->object, args)) return result;
   if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
   for (size_t i = 0; i < args.positional + args.keywords; ++i)

@@ -11,6 +11,7 @@
 #include "protocol/numpy.h"
 #include "protocol/special.h"
 #include "source/constant.h"
+#include "source/leaf_types.h"
 #include "torch/names.h"
 
 namespace gramme::protocol {
@@ -164,7 +165,7 @@ Value* fold(Trace& trace, PyObject* callable, const Args& args) {
   auto apply = [&] { return PyObject_Vectorcall(callable, values.data(), args.positional, names.get()); };
   const char* owner =
       PyType_Check(callable) ? reinterpret_cast<PyTypeObject*>(callable)->tp_name : Py_TYPE(callable)->tp_name;
-  if (std::string_view(owner).starts_with("numpy.") || std::any_of(values.begin(), values.end(), source::is_leaf))
+  if (std::string_view(owner).starts_with("numpy.") || std::any_of(values.begin(), values.end(), source::is_scalar))
     return computed_by_numpy(trace, apply);
   Owned<> result;
   bool warned;

@@ -7,6 +7,7 @@
 #include "meta/silence.h"
 #include "protocol/special.h"
 #include "source/constant.h"
+#include "source/leaf_types.h"
 #include "trace/arrays.h"
 
 namespace gramme::protocol {
@@ -74,7 +75,7 @@ bool is_method_of_ufunc(PyObject* descriptor) {
 }
 
 bool is_numpy_scalar(Value* seen) {
-  return seen->kind == Kind::Object && seen->object && source::is_leaf(seen->object);
+  return seen->kind == Kind::Object && seen->object && source::is_scalar(seen->object);
 }
 
 Value* computed_by_numpy(Trace& trace, const std::function<PyObject*()>& apply) {
@@ -92,7 +93,7 @@ Value* computed_by_numpy(Trace& trace, const std::function<PyObject*()>& apply) 
   }
   if (warned) cannot(Reason::OperatorWarns);
   if (!result) raise_current(trace);
-  return source::is_leaf(result.get()) || source::is_constant(result.get()) ? trace.adopt(std::move(result)) : nullptr;
+  return source::is_scalar(result.get()) || source::is_constant(result.get()) ? trace.adopt(std::move(result)) : nullptr;
 }
 
 Value* numpy_operator(Trace& trace, NumpyOperator apply, int op, Value*& left, Value*& right) {

@@ -14,29 +14,10 @@
 #include "base/ref.h"
 #include "cpython/entries.h"
 #include "cpython/integers.h"
+#include "source/leaf_types.h"
 
 namespace gramme::source {
 namespace {
-
-struct LeafType {
-  PyTypeObject* type;
-  size_t size;
-};
-/// Filled at import, read with the GIL held.
-std::vector<LeafType>& leaf_types() {
-  static std::vector<LeafType> all;
-  return all;
-}
-
-/// The object's bytes; null if its type is none of the leaf types.
-const char* leaf_bytes(PyObject* object, size_t& size) {
-  for (const LeafType& known : leaf_types())
-    if (known.type == Py_TYPE(object)) {
-      size = known.size;
-      return reinterpret_cast<const char*>(object) + sizeof(PyObject);
-    }
-  return nullptr;
-}
 
 bool is_singleton(PyObject* object) {
   return object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented || PyBool_Check(object);
@@ -109,13 +90,6 @@ bool is_constant_above(PyObject* object, int depth) {
 
 bool is_constant(PyObject* object) { return is_constant_above(object, kDeepest); }
 
-void add_leaf_type(PyTypeObject* type, size_t size) { leaf_types().push_back({type, size}); }
-
-bool is_leaf(PyObject* object) {
-  size_t size;
-  return leaf_bytes(object, size) != nullptr;
-}
-
 bool same_constant(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
@@ -136,9 +110,7 @@ bool same_constant(PyObject* a, PyObject* b) {
     return same_constant(x->start, y->start) && same_constant(x->stop, y->stop) && same_constant(x->step, y->step);
   }
   if (Py_TYPE(a) == &PyRange_Type) return same_tuple(range_fields(a).get(), range_fields(b).get());
-  size_t size;
-  if (const char* bytes = leaf_bytes(a, size)) return std::memcmp(bytes, leaf_bytes(b, size), size) == 0;
-  return false;
+  return is_leaf(a) && same_leaf(a, b);
 }
 
 /// Equal sets that were built alike keep their items in the same slots, so the search in `b` continues from the last
@@ -179,9 +151,7 @@ size_t constant_hash(PyObject* object) {
   bool own_hash = PyLong_CheckExact(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) ||
                   Py_TYPE(object) == &PyRange_Type || (PyFrozenSet_CheckExact(object) && is_constant(object));
   if (own_hash) return mix(seed, static_cast<size_t>(PyObject_Hash(object)));
-  size_t size;
-  if (const char* bytes = leaf_bytes(object, size))
-    return mix(seed, std::hash<std::string_view>()(std::string_view(bytes, size)));
+  if (is_leaf(object)) return mix(seed, leaf_hash(object));
   return mix(seed, std::hash<void*>()(object));
 }
 

@@ -2,7 +2,7 @@
 //
 // Two constants are the same if their types are equal and their values are: ints, str and bytes by value, floats and
 // complex by bits (0.0 is not -0.0, a NaN is itself), None, bools and Ellipsis by identity, tuples, frozensets, ranges
-// and slices item by item.
+// and slices item by item; instances of a leaf type as it says (leaf_types.h).
 #pragma once
 #include <Python.h>
 
@@ -19,10 +19,6 @@ bool same_elements(PyObject* a, PyObject* b);
 /// True for an int or float of magnitude at most 2**30; false for NaN.
 bool is_narrow(PyObject* object);
 constexpr double kNarrow = 1 << 30;
-/// Makes instances of an immutable type that is no builtin comparable (NumPy's scalars): two are the same constant if
-/// the `size` bytes after the object's head are equal. Called once in the process for a type, before the first guard.
-void add_leaf_type(PyTypeObject* type, size_t size);
-bool is_leaf(PyObject* object);
 /// Equal for the same constants; by address for any other object.
 size_t constant_hash(PyObject* object);
 /// A constant's repr; a name for types, functions and code; "a <type>" for other objects. Runs no user code.

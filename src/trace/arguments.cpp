@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <map>
+#include <utility>
 
 #include "aten/classes.h"
 #include "base/imported.h"
@@ -13,6 +15,7 @@
 #include "meta/origin.h"
 #include "meta/wrapped.h"
 #include "source/constant.h"
+#include "source/leaf_types.h"
 #include "torch/calls.h"
 #include "torch/names.h"
 #include "trace/bodies.h"
@@ -79,7 +82,7 @@ Owned<> dtype_of(PyObject* type) {
 }
 
 bool is_numpy(Value* seen, const char* type) {
-  return seen->kind == Kind::Object && seen->object && source::is_leaf(seen->object) &&
+  return seen->kind == Kind::Object && seen->object && source::is_scalar(seen->object) &&
          std::strcmp(Py_TYPE(seen->object)->tp_name, type) == 0;
 }
 
@@ -144,6 +147,13 @@ PyObject* opaque_object(Capture& capture, Object* object) {
   if (!object->existing()) return made_object(capture, object);
   capture.guard({object->source, guards::Kind::Identity, share(object->object)});
   return object->object;
+}
+
+/// Objects of the program that are arguments of operators: of each graph, the nodes that read them.
+struct HeldObjects : std::map<std::pair<const graph::Graph*, PyObject*>, Argument> {};
+
+bool is_mesh(const Object* object) {
+  return object->existing() && PyType_IsSubtype(Py_TYPE(object->object), of_torch::type(of_torch::DeviceMesh));
 }
 
 }  // namespace
@@ -232,6 +242,12 @@ Argument Scope::passed(Object* object) {
     result.object = object->object;
     return result;
   }
+  if (is_mesh(object)) {
+    capture_.guard({object->source, guards::Kind::Identity, share(object->object)});
+    const auto [known, is_new] = state<HeldObjects>().try_emplace({graph_, object->object});
+    if (is_new) known->second = attribute("device_mesh", object->object);
+    return known->second;
+  }
   if (is_numpy(object, "numpy.int64")) {
     numpy_ints_ = true;
     return argument(capture_.python_number(object));
@@ -240,6 +256,8 @@ Argument Scope::passed(Object* object) {
     if (graph_ != &root_) cannot(Reason::BodyUnsupported, "an opaque object in a body");
     return meta::constant(opaque);
   }
+  if (object->existing() && source::is_leaf(object->object) && !source::is_scalar(object->object))
+    return meta::constant(object->object);
   if (!object->payload || object->payload->kind != Kind::Constant) refuse_kind(object);
   return argument(object->payload);
 }

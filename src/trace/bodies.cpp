@@ -75,6 +75,7 @@ void Scope::expect_program() {
 Argument Scope::attribute(const std::string& name, PyObject* object) {
   Argument result;
   result.kind = Argument::Body;
+  result.object = object;
   result.node = graph_->attribute(name, object, capture_.position());
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include "cpython/objects.h"
 #include "source/constant.h"
+#include "source/leaf_types.h"
 #include "trace/literals.h"
 #include "trace/sets.h"
 #include "value/traits.h"

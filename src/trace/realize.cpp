@@ -11,6 +11,7 @@
 #include "cpython/objects.h"
 #include "guards/marks.h"
 #include "source/constant.h"
+#include "source/leaf_types.h"
 #include "torch/names.h"
 #include "trace/capture.h"
 #include "trace/getters.h"

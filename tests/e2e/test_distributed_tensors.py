@@ -1,0 +1,36 @@
+"""Distributed tensors in graphs: two processes see what they see uncompiled."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from e2e import distributed_tensors
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return distributed_tensors.outcomes_of_two(tmp_path_factory.mktemp("distributed"))
+
+
+def is_equal(left: Any, right: Any) -> bool:
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        return left.dtype == right.dtype and torch.equal(left, right)
+    return type(left) is type(right) and left == right
+
+
+@pytest.mark.parametrize("name", distributed_tensors.PROGRAMS)
+def test_both_processes_see_what_they_see_uncompiled(name: str, found: list[dict[str, Any]]) -> None:
+    for of_rank in found:
+        wanted = pytree.tree_leaves(of_rank[name][""])
+        for backend in distributed_tensors.BACKENDS:
+            for outcome in of_rank[name][backend]:
+                leaves = pytree.tree_leaves(outcome)
+                assert len(leaves) == len(wanted)
+                assert all(map(is_equal, leaves, wanted)), backend
+
+
+@pytest.mark.parametrize("name", distributed_tensors.PROGRAMS)
+def test_graphs(name: str, found: list[dict[str, Any]]) -> None:
+    assert [of_rank[name]["graphs"] for of_rank in found] == [distributed_tensors.GRAPHS.get(name, 1)] * 2

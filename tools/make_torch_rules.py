@@ -156,8 +156,8 @@ RUN = """
 # Functions of the standard library that make classes: by exec, by the caller's frame, by writes to a class that is not
 # done yet. Each instruction of them would be a break, each call another class that no guard accepts. What runs once in
 # a module's life, and changes its class. Copies of what no model copies, by what each class says in C. And what a
-# logger does with a record: pieces of the library itself are no program's. And packing, whose sizes are data: a few
-# operators between two breaks.
+# logger does with a record: pieces of the library itself are no program's. Hooks that gather and free the parameters of
+# a sharded module. And packing, whose sizes are data: a few operators between two breaks.
 ALONE = """
     collections:namedtuple
     copy:copy
@@ -171,6 +171,8 @@ ALONE = """
     typing:NamedTupleMeta.__new__
     typing:_make_nmtuple
     typing:_namedtuple_mro_entries
+    torch.distributed.fsdp._fully_shard._fsdp_state:FSDPState._post_forward
+    torch.distributed.fsdp._fully_shard._fsdp_state:FSDPState._pre_forward
     torch.nn.modules.lazy:LazyModuleMixin._infer_parameters
     torch.nn.utils.rnn:pack_padded_sequence
     torch.nn.utils.rnn:pad_packed_sequence

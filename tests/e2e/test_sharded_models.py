@@ -1,0 +1,26 @@
+"""Training under fully_shard, in several settings: two processes see the losses that they see uncompiled."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from e2e import sharded_models
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return sharded_models.outcomes_of_two(tmp_path_factory.mktemp("sharded"))
+
+
+@pytest.mark.parametrize("place", ["outside", "inside"])
+@pytest.mark.parametrize("name", [*sharded_models.SETTINGS, "accumulation"])
+def test_training(name: str, place: str, found: list[dict[str, Any]]) -> None:
+    for of_rank in found:
+        losses, parameters = of_rank[name][""]
+        for backend in sharded_models.BACKENDS:
+            other_losses, other_parameters = of_rank[name][backend, place]
+            assert other_losses == losses, backend
+            assert all(map(torch.equal, other_parameters, parameters)), backend

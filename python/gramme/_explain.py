@@ -18,7 +18,7 @@ from ._native import native
 from ._options import Options
 from ._stack import is_shown
 from ._torch import names
-from ._words import Symbol, in_words, module_words, symbols
+from ._words import Symbol, in_words, module_words, rank_words, symbols
 
 if TYPE_CHECKING:
     from ._report.recorder import Recorded
@@ -180,6 +180,8 @@ class Explanation:
     _recorded: Recorded | None = field(default=None, repr=False, compare=False)
     modes: tuple[str, ...] = ()
     """Classes of the torch function modes and torch dispatch modes that were active around the call."""
+    rank: str = ""
+    """Which process of a process group was called: "rank 0 of 2"."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a report of the call: the page that gramme.record writes.
@@ -242,11 +244,12 @@ class Explanation:
             "operation": self.op_count,
             "break": len(breaks),
         }
-        head = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
+        told = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
+        head = f"{self.rank}: {told}" if self.rank else told
         rows = [line for segment in self.segments if not segment.goes_on for line in _rows(segment)]
-        told = [f"break {i}{_times(count)}: {text}" for i, (text, count) in enumerate(_grouped(breaks), 1)]
+        breaks_told = [f"break {i}{_times(count)}: {text}" for i, (text, count) in enumerate(_grouped(breaks), 1)]
         under = f"  runs uncompiled: {_under(self.modes)} when it was called"
-        return "\n".join([head, *rows, *told, *([under] if self.modes and not self.segments else [])])
+        return "\n".join([head, *rows, *breaks_told, *([under] if self.modes and not self.segments else [])])
 
 
 def _under(modes: tuple[str, ...]) -> str:
@@ -322,7 +325,7 @@ def explain(
         unportable = _C.unportable(entry)
         rows = [row | {"unportable": unportable.get(row["number"], [])} for row in _C.segments(entry)]
         rows.sort(key=lambda row: row["number"])
-        return Explanation([Segment.from_row(row, recorded) for row in rows], recorded, modes)
+        return Explanation([Segment.from_row(row, recorded) for row in rows], recorded, modes, rank_words())
 
     return call
 

@@ -21,6 +21,7 @@ __all__ = [
     "in_words",
     "module_words",
     "nothing_captured",
+    "rank_words",
     "recompile_limit",
     "symbols",
 ]
@@ -96,6 +97,14 @@ def symbols(rows: Sequence[tuple[str, int | None, int | None]]) -> list[Symbol]:
         used.add(number)
         found.append(Symbol(f"s{number}", in_words(source), lowest, highest))
     return found
+
+
+def rank_words() -> str:
+    """In a process group of several processes: "rank 0 of 2"; else nothing."""
+    distributed = torch.distributed
+    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() == 1:
+        return ""
+    return f"rank {distributed.get_rank()} of {distributed.get_world_size()}"
 
 
 def in_words(condition: str) -> str:

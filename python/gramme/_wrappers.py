@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-__all__ = ["canonical", "compared", "fields", "flatten", "inner_tensors", "is_immutable", "is_traceable", "unflatten", "with_others"]
+__all__ = [
+    "canonical",
+    "compared",
+    "fields",
+    "flatten",
+    "inner_tensors",
+    "is_immutable",
+    "is_traceable",
+    "unflatten",
+    "with_others",
+]
 
 _known: dict[Hashable, tuple[tuple[str, ...], Any]] = {}
 

@@ -1,6 +1,7 @@
 """Questions about process groups: answered in the capture, asked again when groups come and go."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gramme
@@ -166,3 +167,16 @@ def test_a_setting_that_does_not_exist() -> None:
     assert whole(f)(torch.zeros(1)).item() == 0
     with pytest.raises(AttributeError, match="no_such_setting does not exist"):
         gramme.compile(lambda x: x + dist.config.no_such_setting, backend="eager")(torch.zeros(1))
+
+
+def test_explanations_and_reports_name_the_rank(tmp_path: Path) -> None:
+    begin(1, 4)
+    found = gramme.explain(lambda x: x + dist.get_rank())(torch.ones(1))
+    assert str(found).startswith("rank 1 of 4: 1 segment, 1 graph")
+    found.save(tmp_path / "report-{rank}.html")
+    assert "rank 1 of 4</h1>" in (tmp_path / "report-1.html").read_text()
+    dist.destroy_process_group()
+    found = gramme.explain(lambda x: x + 1)(torch.ones(1))
+    assert str(found).startswith("1 segment")
+    found.save(tmp_path / "report-{rank}.html")
+    assert (tmp_path / "report-0.html").exists()

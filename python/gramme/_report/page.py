@@ -78,7 +78,7 @@ def render(recorded: Recorded) -> str:
     )
     labels = {capture.number: str(i) for i, capture in enumerate(recorded.captures, 1)}
     return environment.get_template("page.html").render(
-        title=pathlib.Path(sys.argv[0]).name or "interactive",
+        title=", ".join(filter(None, (pathlib.Path(sys.argv[0]).name or "interactive", recorded.rank))),
         when=datetime.datetime.now().strftime("%Y-%m-%d %H:%M"),
         versions=f"torch {torch.__version__}, Python {sys.version.split()[0]}",
         recorded=recorded,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import types
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,14 +13,12 @@ import torch
 from .. import _C
 from .._explain import Segment
 from .._stack import FramePlace, callers_of, is_programs, shown_place
-from .._words import Change
+from .._words import Change, rank_words
 from .graphs import Graph, graph_of
 from .places import Place, first_line, reworded
 from .tree import Totals, Tree
 
 if TYPE_CHECKING:
-    import pathlib
-
     from .._events import Id, Missed, Told
 
 __all__ = ["BINS", "Capture", "Recorded", "Recorder", "Refusal"]
@@ -104,16 +103,20 @@ class Recorded:
     refusals: list[Refusal]
     tree: Tree
     runs_kept: int
+    rank: str = ""
+    """In a process group of several processes: "rank 0 of 2"."""
 
     def begins(self, number: int) -> Place | None:
         """The first line of the program that a segment stands for, if it was captured in the recording."""
         return next((capture.begins for capture in self.captures if capture.number == number), None)
 
     def save(self, path: str | pathlib.Path) -> None:
-        """Writes the report, one page of HTML that needs nothing else."""
+        """Writes the report, one page of HTML that needs nothing else; "{rank}" in its name stands for the rank."""
         from .page import write
 
-        write(self, path)
+        path = pathlib.Path(path)
+        number = self.rank.split()[1] if self.rank else "0"
+        write(self, path.with_name(path.name.replace("{rank}", number)))
 
 
 class Recorder:
@@ -151,9 +154,8 @@ class Recorder:
             capture.segment.check_costs = alive[number]["check_costs"]
             if alive[number]["native"] is not None:
                 capture.tape = _C.native.tape(alive[number]["native"])
-        return Recorded(
-            said["seconds"], self._in_order(), self._refusals, self._tree(said["places"]), said["runs_kept"]
-        )
+        tree = self._tree(said["places"])
+        return Recorded(said["seconds"], self._in_order(), self._refusals, tree, said["runs_kept"], rank_words())
 
     def _count(self, number: int, row: dict[str, Any], alive: dict[str, Any] | None) -> None:
         """Adds the runs of a segment, which may have been captured before the recording began."""

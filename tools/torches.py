@@ -4,7 +4,7 @@
     python tools/torches.py set-up 2.15.0 3.14   in build/torches/3.14-2.15, for that CPython (tools/pythons.py)
     python tools/torches.py test [COUNT]         what of it is there is built again, runs COUNT (2,000) quick tests
 
-`test` sets up what is missing of GRAMME_CI_TORCHES ("3.14-2.15"; none by default): some 2 GB of downloads, SET_UP_TIME
+`test` sets up what is missing of GRAMME_CI_TORCHES ("3.14-2.15", as .ci/run does): some 2 GB of downloads, SET_UP_TIME
 seconds at most. What cannot be set up is skipped. What does not compile, or fails a test, has failed.
 An environment is set up from what pip finds, as pip is configured. Wheels of torch for CUDA need no CUDA: what its
 libraries ask of others when they are loaded is a stub that aborts, but for the runtime and CUPTI. The last lines say of
@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("GRAMME_TORCHES", ROOT / "build/torches"))
 VERSIONS = ("2.15", "3.14-2.15")  # of which `test` runs what is there
 SET_UP = os.environ.get("GRAMME_CI_TORCHES", "").split()  # and sets these up if they are not
-SET_UP_TIME = 900  # seconds for the whole set-up, without the build
-CI_BUILD_LIMIT = 1200
+SET_UP_TIME = 480  # seconds for the whole set-up, without the build
+CI_BUILD_LIMIT = 900
 SPACE = 8e9  # bytes that a set-up and a build want
 SAMPLE = 2000
 LIMIT = 480  # seconds of tests

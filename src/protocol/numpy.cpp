@@ -93,7 +93,8 @@ Value* computed_by_numpy(Trace& trace, const std::function<PyObject*()>& apply) 
   }
   if (warned) cannot(Reason::OperatorWarns);
   if (!result) raise_current(trace);
-  return source::is_scalar(result.get()) || source::is_constant(result.get()) ? trace.adopt(std::move(result)) : nullptr;
+  return source::is_scalar(result.get()) || source::is_constant(result.get()) ? trace.adopt(std::move(result))
+                                                                              : nullptr;
 }
 
 Value* numpy_operator(Trace& trace, NumpyOperator apply, int op, Value*& left, Value*& right) {

@@ -45,10 +45,10 @@ def precompiled(headers: dict[str, tuple[str, str]], folder: Path) -> dict[str, 
 
 
 def options_of(command: str) -> list[str]:
-    """Without what concerns outputs."""
+    """Without what concerns outputs, and without options for another processor."""
     kept, skip = [], False
     for word in shlex.split(command)[1:]:
-        if skip or word in ("-MD", "-c"):
+        if skip or word in ("-MD", "-c") or word.startswith("-mtls-dialect"):
             skip = False
             continue
         if word in ("-MT", "-MF", "-o"):

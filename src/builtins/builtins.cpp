@@ -54,6 +54,7 @@ void register_torch() {
   register_torch_optim_steps();
   register_torch_outside();
   register_torch_distributed();
+  register_torch_dtensor();
   register_torch_function_modes();
   register_torch_overrides();
   register_torch_wrappers();

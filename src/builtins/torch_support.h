@@ -88,6 +88,7 @@ void register_torch_optim();
 void register_torch_optim_steps();
 void register_torch_outside();
 void register_torch_distributed();
+void register_torch_dtensor();
 void register_torch_function_modes();
 void register_torch_overrides();
 void register_torch_wrappers();

@@ -221,6 +221,13 @@ Value* make(Trace& trace, Class* cls, const Args& args) {
   return trace.emit(cls->object, args);
 }
 
+/// True for a class whose inner tensor is another wrapper where the graph runs: the result of a collective that may
+/// still run beside the program. In the capture it is a plain tensor.
+bool may_wait(const Tensor* wrapper) {
+  PyObject* const dtensor = of_torch::if_loaded(of_torch::Dtensor);
+  return dtensor && PyType_IsSubtype(wrapper->record->type, reinterpret_cast<PyTypeObject*>(dtensor));
+}
+
 }  // namespace
 
 PyObject* likeness_of(Trace& trace, const Tensor* wrapper) {
@@ -231,9 +238,12 @@ PyObject* likeness_of(Trace& trace, const Tensor* wrapper) {
 
 Value* wrapper_attribute(Trace& trace, Tensor* wrapper, PyObject* member, PyObject* name) {
   PyObject* names = meta::part_names(*wrapper->record);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
-    if (check(PyObject_RichCompareBool(PyTuple_GET_ITEM(names, i), name, Py_EQ)))
-      return trace.scope().part(wrapper, static_cast<size_t>(i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+    if (!check(PyObject_RichCompareBool(PyTuple_GET_ITEM(names, i), name, Py_EQ))) continue;
+    if (trace.contract.as_is && may_wait(wrapper))
+      cannot(Reason::AttributeUnknown, "the local tensor of a DTensor that an operation made");
+    return trace.scope().part(wrapper, static_cast<size_t>(i));
+  }
   PyObject* const likeness = likeness_of(trace, wrapper);
   if (!likeness) cannot(Reason::AttributeUnknown, "an attribute of a wrapped tensor's wrapper");
   PyObject* found = nullptr;

@@ -23,7 +23,11 @@ from torch.distributed.tensor.parallel import (
 from e2e.collectives import BACKENDS, Program, rows
 
 PROGRAMS: dict[str, Program] = {}
-GRAPHS = {"backward inside": 2, "loss parallelism": 2}
+GRAPHS = {
+    "the local tensor of an asynchronous result": 2,
+    "backward inside": 2,
+    "loss parallelism": 2,
+}
 
 
 def program(name: str) -> Any:
@@ -85,6 +89,15 @@ def _(rank: int) -> Any:
     def f(x: Any) -> Any:
         y = x.redistribute(placements=[Replicate()], async_op=True)
         return y.to_local().sin() * 2 + 1
+
+    return f, [sharded(rank, 2, 4)]
+
+
+@program("the local tensor of an asynchronous result")
+def _(rank: int) -> Any:
+    def f(x: Any) -> Any:
+        y = x.redistribute(placements=[Replicate()], async_op=True)
+        return y._local_tensor.sin() * 2 + 1
 
     return f, [sharded(rank, 2, 4)]
 

@@ -1,6 +1,6 @@
 #include "source/leaf_types.h"
 
-#include <cstring>
+#include <cstdint>
 #include <functional>
 #include <string_view>
 
@@ -39,11 +39,27 @@ bool is_class_of(const LeafType& known, PyTypeObject* type) {
   return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, known.module) == 0;
 }
 
+/// A few bits of addresses, by which most types are told apart from those in a table without searching it.
+class Filter {
+ public:
+  void add(const void* address) { bits_ |= bit(address); }
+  bool may_have(const void* address) const { return bits_ & bit(address); }
+
+ private:
+  static uint64_t bit(const void* address) {
+    return uint64_t{1} << (reinterpret_cast<uintptr_t>(address) * 0x9e3779b97f4a7c15u >> 58);
+  }
+  uint64_t bits_ = 0;
+};
+Filter known_types, known_bases;  // of leaf types that have a type; of those that have none yet
+
 const LeafType* find(PyTypeObject* type) {
+  if (!known_types.may_have(type) && !known_bases.may_have(type->tp_base)) return nullptr;
   for (LeafType& known : leaf_types()) {
     if (known.type == type) return &known;
     if (known.type || !is_class_of(known, type)) continue;
     known.type = reinterpret_cast<PyTypeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(type)));
+    known_types.add(type);
     return &known;
   }
   return nullptr;
@@ -62,10 +78,14 @@ Owned<> field(PyObject* getter, PyObject* leaf) {
 
 }  // namespace
 
-void add_leaf_type(PyTypeObject* type, size_t size) { leaf_types().push_back({type, size, nullptr, nullptr, {}}); }
+void add_leaf_type(PyTypeObject* type, size_t size) {
+  leaf_types().push_back({type, size, nullptr, nullptr, {}});
+  known_types.add(type);
+}
 
 void add_leaf_class(PyTypeObject* base, const char* module, std::vector<PyObject*> getters) {
   leaf_types().push_back({nullptr, 0, base, module, std::move(getters)});
+  known_bases.add(base);
 }
 
 bool is_leaf_type(PyTypeObject* type) { return find(type) != nullptr; }

@@ -42,8 +42,7 @@ class Recording:
         """Writes the report.
 
         Args:
-            path: of the page of HTML, which needs no other file and no network. "{rank}" in the file's name stands for
-                the process's rank in its process group, so that each process writes a page of its own.
+            path: of the page of HTML, which needs no other file and no network.
 
         Raises:
             RuntimeError: the block is not left yet.

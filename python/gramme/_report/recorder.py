@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import types
 from collections import Counter
 from dataclasses import dataclass, field
@@ -19,6 +18,8 @@ from .places import Place, first_line, reworded
 from .tree import Totals, Tree
 
 if TYPE_CHECKING:
+    import pathlib
+
     from .._events import Id, Missed, Told
 
 __all__ = ["BINS", "Capture", "Recorded", "Recorder", "Refusal"]
@@ -111,12 +112,10 @@ class Recorded:
         return next((capture.begins for capture in self.captures if capture.number == number), None)
 
     def save(self, path: str | pathlib.Path) -> None:
-        """Writes the report, one page of HTML that needs nothing else; "{rank}" in its name stands for the rank."""
+        """Writes the report, one page of HTML that needs nothing else."""
         from .page import write
 
-        path = pathlib.Path(path)
-        number = self.rank.split()[1] if self.rank else "0"
-        write(self, path.with_name(path.name.replace("{rank}", number)))
+        write(self, path)
 
 
 class Recorder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 import logging
+import os
 import re
 import types
 from collections.abc import Callable, Sequence
@@ -100,11 +101,11 @@ def symbols(rows: Sequence[tuple[str, int | None, int | None]]) -> list[Symbol]:
 
 
 def rank_words() -> str:
-    """In a process group of several processes: "rank 0 of 2"; else nothing."""
-    distributed = torch.distributed
-    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() == 1:
-        return ""
-    return f"rank {distributed.get_rank()} of {distributed.get_world_size()}"
+    """In a process group of several processes, or in a process that torchrun started: "rank 0 of 2"; else nothing."""
+    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "1")
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        rank, size = str(torch.distributed.get_rank()), str(torch.distributed.get_world_size())
+    return f"rank {rank} of {size}" if rank and size != "1" else ""
 
 
 def in_words(condition: str) -> str:

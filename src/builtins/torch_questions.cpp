@@ -1,5 +1,6 @@
 // Functions of torch that report facts about tensors, the thread's state and tracing; answered in the capture.
 #include <algorithm>
+#include <vector>
 
 #include "base/once.h"
 #include "base/text.h"
@@ -235,14 +236,26 @@ void register_tracing_states() {
   add_rows("torch", {{"compile", &compile}});
 }
 
+/// The arguments of tensor.to(), read: device, dtype, non_blocking, memory format. For to(other) those of the other.
+Value* parse_to(Trace& trace, const Args& args) {
+  PyObject* const parse = of_torch::object(of_torch::ParseTo);
+  auto* like = args.positional ? trace.see_as<Tensor>(args[0]) : nullptr;
+  if (!like) return fold_or_stop(trace, parse, args, "arguments of Tensor.to()");
+  std::vector<Value*> values = {trace.constant(meta::device_object(*like->record)),
+                                trace.constant(meta::dtype_object(*like->record))};
+  values.insert(values.end(), args.values + 1, args.values + args.positional + args.keywords);
+  const Args all{values.data(), args.positional + 1, args.names, args.keywords};
+  return fold_or_stop(trace, parse, all, "arguments of Tensor.to()");
+}
+
 void register_state_questions() {
   add_pure("torch", {"is_grad_enabled", "get_default_dtype", "is_autocast_enabled", "get_autocast_dtype",
                      "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "is_autocast_cache_enabled",
                      "is_autocast_cpu_enabled", "promote_types", "can_cast"});
   add_pure({of_torch::IsAnyAutocastEnabled, of_torch::IsAutocastAvailable, of_torch::GetPrivateuse1BackendName,
             of_torch::IsTorchFunctionAllDisabled, of_torch::GetDeterministicAlgorithms,
-            of_torch::GetDeterministicAlgorithmsWarnOnly, of_torch::HasDistributed, of_torch::InferSize,
-            of_torch::ParseTo});
+            of_torch::GetDeterministicAlgorithmsWarnOnly, of_torch::HasDistributed, of_torch::InferSize});
+  add_rows({{of_torch::ParseTo, &parse_to}});
   add_rows("torch", {{"are_deterministic_algorithms_enabled", &folded<"torch", "are_deterministic_algorithms_enabled">},
                      {"is_deterministic_algorithms_warn_only_enabled",
                       &folded<"torch", "is_deterministic_algorithms_warn_only_enabled">},

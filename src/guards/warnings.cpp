@@ -68,16 +68,21 @@ PyObject* action_for(PyObject* library, PyObject* globals, PyObject* warning) {
   return PyDict_GetItemString(library, "defaultaction");
 }
 
-/// True if the module's own functions for showing warnings are still in place.
+/// True if the library's own functions for showing warnings are still in place. Since CPython 3.14 another module
+/// defines them, and `warnings` has their names.
 bool shows_by_itself(PyObject* library) {
+  PyObject* const defines = variables_of("_py_warnings");
   for (const char* name : {"_showwarnmsg", "_showwarnmsg_impl", "_formatwarnmsg", "_formatwarnmsg_impl"}) {
     PyObject* found = PyDict_GetItemString(library, name);
-    if (!found || !PyFunction_Check(found) || PyFunction_GET_GLOBALS(found) != library ||
+    if (!found || !PyFunction_Check(found)) return false;
+    PyObject* const globals = PyFunction_GET_GLOBALS(found);
+    if ((globals != library && globals != defines) ||
         PyUnicode_CompareWithASCIIString(cpython::code_of(cpython::as_function(found))->co_name, name) != 0)
       return false;
   }
-  return PyDict_GetItemString(library, "showwarning") == PyDict_GetItemString(library, "_showwarning_orig") &&
-         PyDict_GetItemString(library, "formatwarning") == PyDict_GetItemString(library, "_formatwarning_orig");
+  PyObject* const originals = defines ? defines : library;
+  return PyDict_GetItemString(library, "showwarning") == PyDict_GetItemString(originals, "_showwarning_orig") &&
+         PyDict_GetItemString(library, "formatwarning") == PyDict_GetItemString(originals, "_formatwarning_orig");
 }
 
 bool writes_in_c(PyObject* file) {

@@ -151,11 +151,11 @@ def test_which_functional_collectives() -> None:
 
 def test_settings_are_asked_again() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
-        return x + 1 if dist.config.compile_on_one_rank else x - 1
+        return x + 1 if dist.config.use_torchcomms else x - 1
 
     compiled, x = whole(f), torch.zeros(1)
     assert compiled(x).item() == -1
-    with dist.config.patch(compile_on_one_rank=True):
+    with dist.config.patch(use_torchcomms=True):
         assert compiled(x).item() == 1
     assert compiled(x).item() == -1
 

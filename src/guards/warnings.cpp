@@ -71,7 +71,7 @@ PyObject* action_for(PyObject* library, PyObject* globals, PyObject* warning) {
 /// True if the library's own functions for showing warnings are still in place. Since CPython 3.14 another module
 /// defines them, and `warnings` has their names.
 bool shows_by_itself(PyObject* library) {
-  PyObject* const defines = variables_of("_py_warnings");
+  PyObject* const defines = variables_of("_py_warnings");  // no name of torch: a module of CPython
   for (const char* name : {"_showwarnmsg", "_showwarnmsg_impl", "_formatwarnmsg", "_formatwarnmsg_impl"}) {
     PyObject* found = PyDict_GetItemString(library, name);
     if (!found || !PyFunction_Check(found)) return false;

@@ -84,6 +84,13 @@ class Collective {
     return tensor;
   }
 
+  /// The tensor by which all_reduce and broadcast write. They leave autograd's version counter alone: a backward that
+  /// saved the tensor does not notice them. Compilers have no such write.
+  Value* unnoticed(Tensor* tensor) const {
+    static PyObject* const k_data = intern("data");
+    return trace_.contract.as_is ? protocol::get_attribute(trace_, tensor, k_data) : tensor;
+  }
+
   void same_kind(const Tensor* a, const Tensor* b) const {
     const meta::Record &of_a = *a->record, &of_b = *b->record;
     if (a == b || of_a.dtype != of_b.dtype || of_a.device_type != of_b.device_type ||
@@ -158,7 +165,7 @@ Value* all_reduce(Trace& trace, Function*, const Args& args) {
   Tensor* tensor = collective.tensor(given);
   Value* reduction = collective.reduction(op);
   Value* group = collective.group(in);
-  collective.run(of_torch::AllReduceInplace, {tensor, reduction, group});
+  collective.run(of_torch::AllReduceInplace, {collective.unnoticed(tensor), reduction, group});
   return trace.none();
 }
 
@@ -247,9 +254,10 @@ Value* broadcast(Trace& trace, Function*, const Args& args) {
     collective.refuse();
   }
   trace.enter_opaque();
+  Value* written = collective.unnoticed(tensor);
   Value* sent =
-      protocol::call(trace, trace.pinned(of_torch::object(of_torch::FunctionalBroadcast)), {tensor, from, group});
-  protocol::call_method(trace, tensor, k_copy, {sent});
+      protocol::call(trace, trace.pinned(of_torch::object(of_torch::FunctionalBroadcast)), {written, from, group});
+  protocol::call_method(trace, written, k_copy, {sent});
   return trace.none();
 }
 

@@ -20,7 +20,7 @@ PROGRAMS: dict[str, Program] = {}
 BREAKS = {
     "under no_grad, of what requires a gradient": 1,  # backward()
     "functional, with gradients": 1,  # backward()
-    "saved for a backward": 1,  # backward()
+    "saved for a backward": 3,  # backward(), and each version
     "gradients pass": 2,  # backward(), too
     "asynchronous": 2,
     "in another order": 1,

@@ -135,7 +135,7 @@ INLINE_MODULES = {
     "torch.fx.graph_module",
 }
 
-# What Dynamo handles by a variable of its own.
+# Calls that stand in the graph, though no rule of Dynamo says so.
 GRAPH = """
     torch.distributed.tensor._api:DTensor.from_local
 """

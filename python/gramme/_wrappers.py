@@ -77,18 +77,22 @@ def canonical(names: Sequence[str], context: Any) -> tuple[tuple[str, ...], Any]
     return _known.setdefault(key, (tuple(names), context))
 
 
+def _parts(wrapper: torch.Tensor) -> tuple[dict[str, torch.Tensor], list[tuple[str, Any]], Any]:
+    """What a wrapper tells: its inner tensors, other objects that it holds, and the context."""
+    names, context = wrapper.__tensor_flatten__()  # type: ignore[attr-defined]
+    parts = [(name, getattr(wrapper, name)) for name in names]
+    tensors = {name: part for name, part in parts if isinstance(part, torch.Tensor)}
+    return tensors, [(name, part) for name, part in parts if name not in tensors], context
+
+
 def inner_tensors(wrapper: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Of the parts that a wrapper tells, the tensors."""
-    parts = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}  # type: ignore[attr-defined]
-    return {name: part for name, part in parts.items() if isinstance(part, torch.Tensor)}
+    """The inner tensors that a wrapper tells, by their names."""
+    return _parts(wrapper)[0]
 
 
 def flatten(wrapper: torch.Tensor) -> tuple[tuple[tuple[str, ...], Any], list[torch.Tensor]]:
     """The canonical names and context, and the inner tensors."""
-    names, context = wrapper.__tensor_flatten__()  # type: ignore[attr-defined]
-    parts = {name: getattr(wrapper, name) for name in names}
-    tensors = {name: part for name, part in parts.items() if isinstance(part, torch.Tensor)}
-    others = tuple((name, part) for name, part in parts.items() if name not in tensors)
+    tensors, others, context = _parts(wrapper)
     return canonical(list(tensors), with_others(context, others)), list(tensors.values())
 
 

@@ -32,11 +32,11 @@ Value* of_group(Trace& trace, const Args& args) {
   return trace.constant(call_real(trace, ask, {object}));
 }
 
-/// PyTorch's table of the groups: which one is the default, their names, and which of them collect their calls.
-Value* world(Trace& trace) { return trace.pinned(of_torch::object(of_torch::World)); }
-
+/// An attribute of PyTorch's table of the groups: which one is the default, their names, and which of them collect
+/// their calls.
 Value* of_world(Trace& trace, const char* name) {
-  return protocol::get_attribute(trace, world(trace), take(PyUnicode_InternFromString(name)).get());
+  Value* world = trace.pinned(of_torch::object(of_torch::World));
+  return protocol::get_attribute(trace, world, take(PyUnicode_InternFromString(name)).get());
 }
 
 /// The group of that name, guarded to have it still.
@@ -61,8 +61,9 @@ Value* resolve_group(Trace& trace, const Args& args) {
 
 // ---- collectives in place
 
-/// What the functional form does as the call itself. Gradients pass through a collective in place as if it were not
-/// there, but not through the functional one. Under checkpoints it would run twice.
+/// One call of a collective in place. Its checks end the segment before the call wherever the functional form would not
+/// do the same: gradients pass a collective in place as if it were not there, but are communicated by the functional
+/// one; a checkpoint would run it twice.
 class Collective {
  public:
   Collective(Trace& trace, const char* name) : trace_(trace), name_(name) {
@@ -85,7 +86,7 @@ class Collective {
   }
 
   /// The tensor by which all_reduce and broadcast write. They leave autograd's version counter alone: a backward that
-  /// saved the tensor does not notice them. Compilers have no such write.
+  /// saved the tensor does not notice them. A graph for compilers has no such write.
   Value* unnoticed(Tensor* tensor) const {
     static PyObject* const k_data = intern("data");
     return trace_.contract.as_is ? protocol::get_attribute(trace_, tensor, k_data) : tensor;
@@ -105,8 +106,7 @@ class Collective {
   /// The group in which it communicates now: not one to which this process does not belong, and not one that collects
   /// the calls.
   Value* group(Value* given) const {
-    static PyObject* const k_default = intern("default_pg");
-    Value* group = is_none(trace_, given) ? protocol::get_attribute(trace_, world(trace_), k_default) : given;
+    Value* group = is_none(trace_, given) ? of_world(trace_, "default_pg") : given;
     PyObject* object = trace_.see(group)->object;
     if (!object || !PyType_IsSubtype(Py_TYPE(object), group_type())) refuse();
     leaf(trace_, group);
@@ -115,8 +115,7 @@ class Collective {
   }
 
   Py_ssize_t size(Value* group) const {
-    PyObject* const ask = once([] { return real("torch.distributed", "ProcessGroup.size"); });
-    return PyLong_AsSsize_t(call_real(trace_, ask, {leaf(trace_, group)}).get());
+    return PyLong_AsSsize_t(trace_.constant_of(of_group<"ProcessGroup.size">(trace_, Args{&group, 1})));
   }
 
   void waits(Value* async_op) const {
@@ -235,7 +234,6 @@ Value* all_gather(Trace& trace, Function*, const Args& args) {
 /// In the default group, where a rank is its own number.
 Value* broadcast(Trace& trace, Function*, const Args& args) {
   static PyObject* const k_copy = intern("copy_");
-  static PyObject* const k_default = intern("default_pg");
   auto [given, src, in, async, group_src] = bind(args, 1, {"tensor", "src", "group", "async_op", "group_src"});
   const Collective collective(trace, "broadcast");
   collective.waits(async);
@@ -245,7 +243,7 @@ Value* broadcast(Trace& trace, Function*, const Args& args) {
   if (!rank || !PyLong_CheckExact(rank)) collective.refuse();
   Tensor* tensor = collective.tensor(given);
   Value* group = collective.group(in);
-  Value* whole = protocol::get_attribute(trace, world(trace), k_default);
+  Value* whole = of_world(trace, "default_pg");
   if (trace.see(group)->object != trace.see(whole)->object) collective.refuse();
   leaf(trace, whole);
   const Py_ssize_t number = PyLong_AsSsize_t(rank);

@@ -14,21 +14,25 @@ using namespace value;
 
 namespace {
 
+Tensor* self_of(Trace& trace, const Args& args) {
+  auto* self = args.positional ? trace.see_as<Tensor>(args[0]) : nullptr;
+  if (!self) cannot(Reason::ArgumentKind, "a method of DTensor called on something else");
+  return self;
+}
+
 /// Methods of DTensor whose calls are nodes, as in PyTorch's front end: what they do differs from rank to rank, and
 /// they have gradients of their own.
 template <Text name>
 Value* dtensor_method(Trace& trace, Function*, const Args& args) {
   static PyObject* const text = intern(name.text);
-  auto* self = args.positional ? trace.see_as<Tensor>(args[0]) : nullptr;
-  if (!self) cannot(Reason::ArgumentKind, name.text);
+  self_of(trace, args);
   return trace.emit_method(text, args);
 }
 
 /// Where graphs run as they are, collectives of an earlier operation may still run beside the program, and the local
 /// tensor is a wrapper that waits. The graph waits here: what follows knows a plain tensor.
 Value* to_local(Trace& trace, Function* function, const Args& args) {
-  auto* self = args.positional ? trace.see_as<Tensor>(args[0]) : nullptr;
-  const bool is_made = self && likeness_of(trace, self);
+  const bool is_made = likeness_of(trace, self_of(trace, args));
   Value* local = dtensor_method<"to_local">(trace, function, args);
   if (!is_made || !trace.contract.as_is) return local;
   trace.enter_opaque();
@@ -39,8 +43,7 @@ Value* to_local(Trace& trace, Function* function, const Args& args) {
 /// result tells.
 template <Text name>
 Value* dtensor_property(Trace& trace, Function* function, const Args& args) {
-  auto* self = args.positional == 1 ? trace.see_as<Tensor>(args[0]) : nullptr;
-  PyObject* likeness = self ? likeness_of(trace, self) : nullptr;
+  PyObject* likeness = likeness_of(trace, self_of(trace, args));
   if (!likeness) return trace.inliner->call(function, args);
   Owned<> told = take(PyObject_GetAttrString(likeness, name.text));
   return PyTuple_Check(told.get()) ? trace.adopt(std::move(told)) : trace.pinned(told.get());

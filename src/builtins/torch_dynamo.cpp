@@ -194,11 +194,9 @@ Value* enter_config_patch(Trace& trace, value::Function*, const Args& args) {
 }
 Value* exit_config_patch(Trace& trace, value::Function*, const Args&) { return end_setting(trace, kPatch); }
 
-/// torch._dynamo.config.name: the real value, if no setting is changed.
+/// torch._dynamo.config.name: traced, if the program changes no setting meanwhile.
 Value* read_setting(Trace& trace, value::Function* function, const Args& args) {
   if (!trace.scope().state<Settings>().empty()) cannot(Reason::CallSkipped, "a setting that is changed meanwhile");
-  if (function->object && protocol::treatment(function->object) != protocol::Treatment::Inline)
-    cannot(Reason::CallSkipped, "a setting of a ConfigModule");
   return trace.inliner->call(function, args);
 }
 

@@ -61,15 +61,6 @@ Owned<> real_of_made(Trace& trace, Object* object, PyTypeObject* type) {
   });
 }
 
-/// A tuple, a torch.Size or a named tuple.
-Owned<> tuple_of(PyTypeObject* type, Owned<> items) {
-  items = take(PyList_AsTuple(items.get()));
-  if (type == &PyTuple_Type) return items;
-  PyObject* const make = cpython::type_lookup(type, intern("_make"));
-  if (make) return take(PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "_make", "O", items.get()));
-  return take(PyObject_CallOneArg(reinterpret_cast<PyObject*>(type), items.get()));
-}
-
 /// The real object of a value, guarded by identity or equality.
 Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
   value = trace.see(value);
@@ -81,7 +72,7 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
     Owned<> items = take(PyList_New(0));
     for (Value* item : tuple ? tuple->items : protocol::items_of(trace, value))
       check(PyList_Append(items.get(), real_of(trace, item, type).get()));
-    return tuple ? tuple_of(tuple->type, std::move(items)) : std::move(items);
+    return tuple ? trace::made_tuple(tuple->type, take(PyList_AsTuple(items.get()))) : std::move(items);
   }
   if (auto* dict = as<Dict>(value)) {
     trace.load(dict);

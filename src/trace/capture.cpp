@@ -8,6 +8,7 @@
 #include "source/constant.h"
 #include "source/leaf_types.h"
 #include "trace/literals.h"
+#include "trace/made_instance.h"
 #include "trace/sets.h"
 #include "value/traits.h"
 
@@ -123,9 +124,7 @@ Owned<> concrete_of(Capture& capture, Tuple* tuple) {
   if (!concrete_items(capture, tuple->items, items)) return {};
   Owned<> plain = take(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
   for (size_t i = 0; i < items.size(); ++i) PyTuple_SET_ITEM(plain.get(), i, items[i].release());
-  if (tuple->type == &PyTuple_Type) return plain;
-  Owned<> args = take(PyTuple_Pack(1, plain.get()));
-  return take(PyTuple_Type.tp_new(tuple->type, args.get(), nullptr));
+  return made_tuple(tuple->type, std::move(plain));
 }
 
 Owned<> concrete_of(Capture& capture, List* list) {

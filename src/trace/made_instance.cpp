@@ -1,4 +1,4 @@
-// Makes an instance of a class as object.__new__ does, and stores its attributes as object.__setattr__ does.
+// Instances are made by object.__new__ and tuple.__new__; attributes are stored as by object.__setattr__.
 #include "trace/made_instance.h"
 
 #include "trace/capture.h"
@@ -17,6 +17,12 @@ Owned<> made_instance(Capture& capture, Object* object, const std::function<Owne
     check(PyObject_GenericSetAttr(made.get(), attribute.name, value.get()));
   }
   return made;
+}
+
+Owned<> made_tuple(PyTypeObject* type, Owned<> plain) {
+  if (type == &PyTuple_Type) return plain;
+  const Owned<> args = take(PyTuple_Pack(1, plain.get()));
+  return take(PyTuple_Type.tp_new(type, args.get(), nullptr));
 }
 
 }  // namespace gramme::trace

@@ -13,4 +13,7 @@ class Capture;
 Owned<> made_instance(Capture& capture, value::Object* object,
                       const std::function<Owned<>(const value::Attribute&)>& real);
 
+/// A tuple of the type (tuple, torch.Size, a named tuple) with the items of a plain one; no code of the type runs.
+Owned<> made_tuple(PyTypeObject* type, Owned<> plain);
+
 }  // namespace gramme::trace

@@ -12,7 +12,8 @@ import gramme
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-import torch.multiprocessing as mp
+
+from e2e.several_processes import copied
 
 BACKENDS = ("eager", "native", "aot_eager")
 Program = Callable[[int], tuple[Callable[..., Any], list[Any]]]
@@ -255,10 +256,6 @@ def _(rank: int) -> Any:
     return f, [rows(rank, 3)]
 
 
-def copied(args: list[Any]) -> list[Any]:
-    return [a.detach().clone().requires_grad_(a.requires_grad) for a in args]
-
-
 def outcome(f: Callable[..., Any], args: list[Any]) -> Any:
     args = copied(args)
     return f(*args), [a.detach() for a in args]
@@ -279,8 +276,3 @@ def run_all(rank: int, store: str, folder: str) -> None:
         found[name]["breaks"] = len(gramme.explain(f)(*copied(args)).break_reasons)
     torch.save(found, Path(folder) / str(rank))
     dist.destroy_process_group()
-
-
-def outcomes_of_two(folder: Path) -> list[dict[str, Any]]:
-    mp.start_processes(run_all, (f"file://{folder / 'store'}", str(folder)), nprocs=2, start_method="spawn")
-    return [torch.load(folder / str(rank)) for rank in range(2)]

@@ -7,7 +7,6 @@ from typing import Any
 import gramme
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
@@ -21,6 +20,7 @@ from torch.distributed.tensor.parallel import (
 )
 
 from e2e.collectives import BACKENDS, Program, rows
+from e2e.several_processes import copied
 
 PROGRAMS: dict[str, Program] = {}
 GRAPHS = {
@@ -229,10 +229,6 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def copied(args: list[Any]) -> list[Any]:
-    return [a.detach().clone().requires_grad_(a.requires_grad) for a in args]
-
-
 def outcome(f: Any, args: list[Any], parameters: list[nn.Parameter]) -> Any:
     args = copied(args)
     result = f(*args)
@@ -260,8 +256,3 @@ def run_all(rank: int, store: str, folder: str) -> None:
         found[name]["graphs"] = gramme.explain(f)(*copied(args)).graph_count
     torch.save(found, Path(folder) / str(rank))
     dist.destroy_process_group()
-
-
-def outcomes_of_two(folder: Path) -> list[dict[str, Any]]:
-    mp.start_processes(run_all, (f"file://{folder / 'store'}", str(folder)), nprocs=2, start_method="spawn")
-    return [torch.load(folder / str(rank)) for rank in range(2)]

@@ -142,11 +142,6 @@ def one_dies(rank: int, store: str, folder: str, sent: int) -> None:
     os._exit(0)
 
 
-def run(program: Any, folder: Path, size: int, *args: Any) -> list[Any]:
-    mp.start_processes(program, (f"file://{folder / 'store'}", str(folder), *args), nprocs=size, start_method="spawn")
-    return [torch.load(folder / str(rank), weights_only=False) for rank in range(size)]
-
-
 def run_with_a_death(folder: Path, sent: int) -> Any:
     context = mp.get_context("spawn")
     args = (f"file://{folder / 'store'}", str(folder), sent)

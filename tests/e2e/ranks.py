@@ -6,13 +6,11 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import gramme
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-import torch.multiprocessing as mp
 
 BACKENDS = ("eager", "native")
 CALLS = 4
@@ -125,8 +123,3 @@ def run_all(rank: int, store: str, folder: str, seeds: list[int]) -> None:
                 wrong.append((seed, backend))
     torch.save(wrong, Path(folder) / str(rank))
     dist.destroy_process_group()
-
-
-def wrong_seeds(folder: Path, seeds: list[int]) -> list[Any]:
-    mp.start_processes(run_all, (f"file://{folder / 'store'}", str(folder), seeds), nprocs=2, start_method="spawn")
-    return [torch.load(folder / str(rank)) for rank in range(2)]

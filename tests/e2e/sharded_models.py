@@ -8,7 +8,6 @@ from typing import Any
 import gramme
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
@@ -135,8 +134,3 @@ def run_all(rank: int, store: str, folder: str) -> None:
                 found[name][backend, "inside"] = train(make, nothing, compiled, rank, count)
     torch.save(found, Path(folder) / str(rank))
     dist.destroy_process_group()
-
-
-def outcomes_of_two(folder: Path) -> list[dict[str, Any]]:
-    mp.start_processes(run_all, (f"file://{folder / 'store'}", str(folder)), nprocs=2, start_method="spawn")
-    return [torch.load(folder / str(rank)) for rank in range(2)]

@@ -3,23 +3,17 @@
 from typing import Any
 
 import pytest
-import torch
 from torch.utils import _pytree as pytree
 
 from e2e import collectives
+from e2e.several_processes import is_equal, run
 
 UNCOUNTED = ("one group collects", "of other sizes")  # what PyTorch does around them breaks
 
 
-def is_equal(left: Any, right: Any) -> bool:
-    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
-        return left.dtype == right.dtype and torch.equal(left, right)
-    return type(left) is type(right) and left == right
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return collectives.outcomes_of_two(tmp_path_factory.mktemp("collectives"))
+    return run(collectives.run_all, tmp_path_factory.mktemp("collectives"), 2)
 
 
 @pytest.mark.parametrize("name", collectives.PROGRAMS)

@@ -3,21 +3,15 @@
 from typing import Any
 
 import pytest
-import torch
 from torch.utils import _pytree as pytree
 
 from e2e import distributed_tensors
+from e2e.several_processes import is_equal, run
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return distributed_tensors.outcomes_of_two(tmp_path_factory.mktemp("distributed"))
-
-
-def is_equal(left: Any, right: Any) -> bool:
-    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
-        return left.dtype == right.dtype and torch.equal(left, right)
-    return type(left) is type(right) and left == right
+    return run(distributed_tensors.run_all, tmp_path_factory.mktemp("distributed"), 2)
 
 
 @pytest.mark.parametrize("name", distributed_tensors.PROGRAMS)

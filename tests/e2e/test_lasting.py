@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from e2e import lasting
+from e2e.several_processes import run
 
 pytestmark = pytest.mark.slow
 
 
 def test_tensor_and_data_parallelism(tmp_path: Path) -> None:
-    for of_rank in lasting.run(lasting.tensor_and_data, tmp_path, 4):
+    for of_rank in run(lasting.tensor_and_data, tmp_path, 4):
         losses, parameters = of_rank.pop("")
         for backend, (other_losses, other_parameters) in of_rank.items():
             assert other_losses == losses, backend
@@ -19,12 +20,12 @@ def test_tensor_and_data_parallelism(tmp_path: Path) -> None:
 
 
 def test_nothing_is_kept(tmp_path: Path, soak: bool) -> None:
-    for before, after in lasting.run(lasting.many_steps, tmp_path, 2, 1000 if soak else 300):
+    for before, after in run(lasting.many_steps, tmp_path, 2, 1000 if soak else 300):
         assert after == before
 
 
 def test_checkpoints(tmp_path: Path) -> None:
-    for found in lasting.run(lasting.saved_and_loaded, tmp_path, 2):
+    for found in run(lasting.saved_and_loaded, tmp_path, 2):
         for first, second, loaded in found:
             assert not torch.equal(first, second)
             assert torch.equal(loaded, first)

@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from e2e import sharded_models
+from e2e.several_processes import run
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return sharded_models.outcomes_of_two(tmp_path_factory.mktemp("sharded"))
+    return run(sharded_models.run_all, tmp_path_factory.mktemp("sharded"), 2)
 
 
 @pytest.mark.parametrize("place", ["outside", "inside"])

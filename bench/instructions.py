@@ -28,12 +28,22 @@ BASELINE = Path(__file__).with_name("instructions.json")
 LIMIT = 1.03
 HITS = 100
 
-# Requests to callgrind from inside the process: switch counting, set counters to zero, write them to a file.
+# Requests to callgrind from inside the process: switch counting, set counters to zero, write them to a file. sweep()
+# reads so much memory that nothing else is left in a cache of two megabytes.
 SWITCH = """
+#include <stdlib.h>
 #include <valgrind/callgrind.h>
 void on(void) { CALLGRIND_ZERO_STATS; CALLGRIND_TOGGLE_COLLECT; }
 void off(const char* name) { CALLGRIND_TOGGLE_COLLECT; CALLGRIND_DUMP_STATS_AT(name); }
 void start(void) { CALLGRIND_START_INSTRUMENTATION; }
+void toggle(void) { CALLGRIND_TOGGLE_COLLECT; }
+void zero(void) { CALLGRIND_ZERO_STATS; }
+void dump(const char* name) { CALLGRIND_DUMP_STATS_AT(name); }
+void sweep(void) {
+  static volatile char* memory;
+  if (!memory) memory = calloc(8, 1 << 20);
+  for (int i = 0; i < 8 << 20; i += 64) ++memory[i];
+}
 """
 
 
@@ -127,27 +137,33 @@ def measure(library: str, only: str | None) -> None:
             gc.enable()
 
 
+def under_callgrind(script: str, arguments: list[str], work: Path, *options: str) -> dict[str, dict[str, int]]:
+    """Runs `script --child LIBRARY arguments` under callgrind: for each name that it dumped, how often each event was
+    counted. callgrind's files lie in `work`."""
+    source, library = work / "switch.c", work / "switch.so"
+    source.write_text(SWITCH)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+    environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    tool = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--collect-atstart=no", "--quiet", *options]
+    child = [sys.executable, script, "--child", str(library), *arguments]
+    subprocess.run(["setarch", "-R", *tool, f"--callgrind-out-file={work}/out.%p", *child], check=True, env=environment)
+    figures = {}
+    for dump in work.glob("out.*"):
+        text = dump.read_text()
+        what = re.search(r"^desc: Trigger: Client Request: (\S+)$", text, re.M)
+        events = re.search(r"^events: (.+)$", text, re.M)
+        totals = re.search(r"^(?:summary|totals): (.+)$", text, re.M)
+        if what and events and totals:
+            figures[what[1]] = dict(zip(events[1].split(), map(int, totals[1].split()), strict=False))
+    return figures
+
+
 def count(only: str | None = None, keep: Path | None = None) -> dict[str, int]:
     """Instructions by figure; `keep` receives callgrind's files."""
     with tempfile.TemporaryDirectory() as folder:
-        work = keep or Path(folder)
-        source, library = work / "switch.c", work / "switch.so"
-        source.write_text(SWITCH)
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
-        environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        tool = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--collect-atstart=no", "--quiet"]
-        child = [sys.executable, __file__, "--child", str(library), *(["--only", only] if only else [])]
-        subprocess.run(
-            ["setarch", "-R", *tool, f"--callgrind-out-file={work}/out", *child], check=True, env=environment
-        )
-        figures: dict[str, int] = {}
-        for dump in work.glob("out.*"):
-            text = dump.read_text()
-            what = re.search(r"^desc: Trigger: Client Request: (\S+)$", text, re.M)
-            total = re.search(r"^(?:summary|totals): (\d+)", text, re.M)
-            if what and total:
-                figures[what[1]] = int(total[1]) // (1 if what[1].startswith("capture.") else HITS)
-        return dict(sorted(figures.items()))
+        dumps = under_callgrind(__file__, ["--only", only] if only else [], keep or Path(folder))
+    figures = {what: events["Ir"] // (1 if what.startswith("capture.") else HITS) for what, events in dumps.items()}
+    return dict(sorted(figures.items()))
 
 
 def commit() -> str:

@@ -23,7 +23,9 @@ Bindings::Bindings(Checking& checking, uint32_t begin, uint32_t end) : checking_
 [[gnu::hot]] bool Bindings::check(PyObject* root) {
   if (!find(root)) return check_anew(root);
   Block& block = bound_[current_]->block;
-  if (!block.holds(checking_.registers.data())) return false;
+  const bool held = block.holds(checking_.registers.data());
+  checking_.moves += block.rereads();
+  if (!held) return false;
   if (block.unsettled()) [[unlikely]] {
     stability_.rebound(checking_.checks);
     if (!is_pinned() && !stability_.may_bind(checking_.checks)) drop_current();
@@ -48,6 +50,7 @@ Bindings::Bindings(Checking& checking, uint32_t begin, uint32_t end) : checking_
 [[gnu::hot]] bool Bindings::check_anew(PyObject* root) {
   WithoutCollection no_finalizers;
   const Program& program = checking_.program;
+  ++checking_.moves;
   if (!is_pinned()) {  // walks into spare registers, so that a miss leaves the bound forms intact
     ++checking_.walks;
     if (!walk_root(program, begin_, root, checking_.spare.data())) return false;
@@ -90,6 +93,7 @@ bool Bindings::bind(PyObject* root) {
 
 void Bindings::make_current(size_t index) {
   leave_current();
+  ++checking_.moves;
   current_ = index;
   const std::vector<PyObject*>& own = bound_[index]->registers;
   std::copy(own.begin(), own.end(), checking_.registers.begin() + begin_);

@@ -35,6 +35,7 @@ struct Checking {
   Dropped dropped;
   Scratch& scratch = scratch_of_all;
   uint64_t checks = 0;
+  uint64_t moves = 0;  // rises whenever a part writes registers
   size_t walks = 0, rebinds = 0;
 };
 
@@ -46,6 +47,11 @@ class Bindings {
   bool check(PyObject* root);
   void unbind();
   uint32_t begin() const { return begin_; }
+  bool covers(uint32_t step) const { return begin_ <= step && step < end_; }
+  /// True if words of the current form show that the step's object has the same attribute dict as before.
+  bool has_same_dict(uint32_t step) const {
+    return current_ < bound_.size() && bound_[current_]->block.has_same_dict(step);
+  }
   /// The number of words of the bound form that held last.
   size_t words() const { return current_ < bound_.size() ? bound_[current_]->block.words() : 0; }
 

@@ -48,9 +48,10 @@ struct Watched {
 /// What is recorded about a register's object.
 struct Mark {
   PyTypeObject* type = nullptr;
-  Owned<> held;           // a leaf, or the elements of a set
-  Owned<> keys;           // keys of a dict whose words are pointers to keys
-  bool anchored = false;  // surely the same living object as long as the plan, or the held leaf, exists
+  Owned<> held;            // a leaf, or the elements of a set
+  Owned<> keys;            // keys of a dict whose words are pointers to keys
+  bool anchored = false;   // surely the same living object as long as the plan, or the held leaf, exists
+  bool same_dict = false;  // words show that the object has the same attribute dict, or that its type has none
 };
 
 /// Buffers for recording words; one block uses them at a time.
@@ -86,6 +87,10 @@ class Block {
   size_t tensors() const { return tensors_.size(); }
   /// True if the last holds() had to read so much again that a walk would have cost no more.
   bool unsettled() const { return rereads_ > 8 || rereads_ * 4 > end_ - begin_; }
+  /// How many steps the last holds() read again: 0 if no register changed.
+  uint32_t rereads() const { return rereads_; }
+  /// True if words show that the step's object has the attribute dict that it had when it was recorded, or none.
+  bool has_same_dict(uint32_t step) const { return marks_[step - begin_].same_dict; }
 
  private:
   friend class Recorder;

@@ -212,13 +212,13 @@ struct GuardPlan::Impl {
   const GuardDescription& description = basis->description;
   const Program& program = basis->program;
   Checking checking{program};
-  Distinct distinct{program};
   const bool relates = !program.relations.empty() || !program.contents.empty() || !program.distinct.empty() ||
                        !program.apart.empty();  // relations_hold() has something to do
   std::optional<ShapeCheck> shapes;             // nullopt if no guard is about numbers
   std::vector<Known> known;
-  std::vector<uint32_t> leaves;   // other roots without children
-  std::vector<Bindings> parts;    // roots with children; pinned objects are one part
+  std::vector<uint32_t> leaves;  // other roots without children
+  std::vector<Bindings> parts;   // roots with children; pinned objects are one part
+  Distinct distinct{checking, parts};
   std::vector<uintptr_t> places;  // addresses of program.apart's tensors when they last held
   size_t last_failed = SIZE_MAX;
   std::vector<Cost> costs;

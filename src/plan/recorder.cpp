@@ -26,6 +26,10 @@ bool type_may_change(PyObject* object) {
   return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyModule_Check(object);
 }
 
+/// True if nothing can give the object another one's attribute dict. An OrderedDict makes one of its own,
+/// and its __dict__ cannot be set.
+bool keeps_its_dict(PyObject* object) { return !cpython::instance_dict_address(object) || PyODict_CheckExact(object); }
+
 }  // namespace
 
 const uint64_t kNever = 0;
@@ -170,6 +174,7 @@ void Recorder::add_object(const Step& step, PyObject* object, bool stamped) {
   for (uint32_t i = step.first_check; i < step.first_check + step.check_count; ++i)
     here.anchored |= program_.checks[i].kind == guards::Kind::Identity;  // held by the fact
   add_type(step, object, stamped);
+  here.same_dict = ((step.needs & kType) || here.anchored) && keeps_its_dict(object);
   if (step.needs & ~kType) add_content(step, object);
 }
 

@@ -171,10 +171,13 @@ void Recorder::add_attributes(PyObject* object, uint32_t needs) {
   }
   PyObject** dict = cpython::instance_dict_address(object);
   if (!dict) return;  // the type has no attribute dict
-  if (cpython::has_managed_dict(Py_TYPE(object)) && !*dict)
+  if (cpython::has_managed_dict(Py_TYPE(object)) && !*dict) {
     add_number(cpython::inline_word_address(object), Cause::Moved);
+    mark(index_).same_dict = true;
+  }
   if (cpython::has_inline_values(object)) return;
   add_pointer(dict, *dict);
+  mark(index_).same_dict = true;
   if (*dict) add_dict(*dict, kContent | needs);
 }
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from . import _C, _lazy_backward
+from ._buckets import are_wanted as buckets_are_wanted
+from ._buckets import by_buckets
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._hooks import with_backward_state
@@ -87,7 +89,7 @@ class Backend:
             if captured.shares_regions and not (unfit or captured.has_symbols or captured.writes_inputs):
                 share_regions(graph_module, by_aot=self.of_torch and self.__name__ in _BY_AOT)
             kept = self._freeze(graph_module, inputs, captured, context)
-            shared = kept is None and context.symbols is None
+            shared = kept is None and context.symbols is None and not buckets_are_wanted()
             key = spelling(self.identity, graph_module, inputs) if shared else None
             before = compiled_before(key)
             if before is not None:
@@ -124,10 +126,11 @@ class Backend:
 
     def _checked(self, graph_module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
         config = names.loaded(names.DYNAMO_CONFIG)
+        compiler = by_buckets(self.compiler) if buckets_are_wanted() else self.compiler
         if not getattr(config, "verify_correctness", False):
-            return with_backward_state(self.compiler, graph_module, inputs)
+            return with_backward_state(compiler, graph_module, inputs)
         reference = copy.deepcopy(graph_module)
-        compiled = with_backward_state(self.compiler, graph_module, inputs)
+        compiled = with_backward_state(compiler, graph_module, inputs)
         _verify(self.__name__, reference, compiled, inputs)
         return compiled
 

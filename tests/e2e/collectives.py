@@ -24,6 +24,10 @@ BREAKS = {
     "saved for a backward": 3,  # backward(), and each version
     "gradients pass": 2,  # backward(), too
     "asynchronous": 2,
+    "several at once": 5,
+    "from one to the other": 2,
+    "to each other": 3,
+    "a future": 3,
     "in another order": 1,
     "complex": 1,
 }
@@ -206,6 +210,52 @@ def _(rank: int) -> Any:
         return y + z
 
     return f, [rows(rank, 3, 2)]
+
+
+@program("several at once")
+def _(rank: int) -> Any:
+    def f(x: torch.Tensor) -> Any:
+        parts = [x * i for i in range(1, 4)]
+        works = [dist.all_reduce(part, async_op=True) for part in parts]
+        for work in works:
+            work.wait()
+        return sum(parts), works[0].is_completed()
+
+    return f, [rows(rank, 3)]
+
+
+@program("from one to the other")
+def _(rank: int) -> Any:
+    def f(x: torch.Tensor) -> Any:
+        x = x * 2
+        got = torch.empty_like(x)
+        work = dist.isend(x, 1) if dist.get_rank() == 0 else dist.irecv(got, 0)
+        work.wait()
+        return (x if dist.get_rank() == 0 else got) + 1
+
+    return f, [rows(rank, 3)]
+
+
+@program("to each other")
+def _(rank: int) -> Any:
+    def f(x: torch.Tensor) -> Any:
+        got, other = torch.empty_like(x), 1 - dist.get_rank()
+        works = [dist.P2POp(dist.isend, x * 3, other), dist.P2POp(dist.irecv, got, other)]
+        for work in dist.batch_isend_irecv(works):
+            work.wait()
+        return got * 2
+
+    return f, [rows(rank, 3)]
+
+
+@program("a future")
+def _(rank: int) -> Any:
+    def f(x: torch.Tensor) -> Any:
+        work = dist.all_reduce(x, async_op=True)
+        [result] = work.get_future().wait()
+        return result + 1, x
+
+    return f, [rows(rank, 3)]
 
 
 @program("of other sizes")

@@ -114,7 +114,7 @@ with warnings.catch_warnings(record=True) as before:
     warnings.simplefilter("always")
     f(torch.ones(2), 0)
 assert not before, [str(w.message) for w in before]
-patches = {n: "x" if n == "optimize_ddp" else other[type(getattr(config, n))](getattr(config, n)) for n in names}
+patches = {n: other[type(getattr(config, n))](getattr(config, n)) for n in names}
 with config.patch(**patches):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

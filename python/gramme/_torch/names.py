@@ -42,11 +42,13 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._C import _len_torch_function_stack as len_torch_function_stack
     from torch._C import _set_grad_enabled as set_grad_enabled
     from torch._C import _VariableFunctions as VariableFunctions
+    from torch._C._distributed_c10d import _DEFAULT_FIRST_BUCKET_BYTES as DEFAULT_FIRST_BUCKET_BYTES
     from torch._C._distributed_c10d import PrefixStore as PrefixStore
     from torch._C._functorch import is_batchedtensor as is_batchedtensor
     from torch._dispatch.python import enable_python_dispatcher as enable_python_dispatcher
     from torch._dynamo._trace_wrapped_higher_order_op import trace_wrapped as trace_wrapped
     from torch._dynamo.backends.debugging import ExplainOutput as ExplainOutput
+    from torch._dynamo.backends.distributed import DDPOptimizer as DDPOptimizer
     from torch._dynamo.backends.registry import list_backends as list_registered_backends
     from torch._dynamo.backends.registry import lookup_backend as lookup_backend
     from torch._dynamo.callback import CallbackTrigger as CallbackTrigger
@@ -73,6 +75,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._dynamo.types import GuardFilterEntry as GuardFilterEntry
     from torch._dynamo.utils import CompilationMetrics as CompilationMetrics
     from torch._dynamo.utils import clone_inputs as clone_inputs
+    from torch._dynamo.utils import get_optimize_ddp_mode as get_optimize_ddp_mode
     from torch._dynamo.utils import same as same
     from torch._export.non_strict_utils import make_fake_inputs as make_fake_inputs
     from torch._export.non_strict_utils import (
@@ -172,11 +175,13 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "get_function_stack_at": ("torch._C", "_get_function_stack_at"),
     "len_torch_function_stack": ("torch._C", "_len_torch_function_stack"),
     "set_grad_enabled": ("torch._C", "_set_grad_enabled"),
+    "DEFAULT_FIRST_BUCKET_BYTES": ("torch._C._distributed_c10d", "_DEFAULT_FIRST_BUCKET_BYTES"),
     "PrefixStore": ("torch._C._distributed_c10d", "PrefixStore"),
     "functorch_in_c": ("torch._C._functorch", ""),
     "is_batchedtensor": ("torch._C._functorch", "is_batchedtensor"),
     "enable_python_dispatcher": ("torch._dispatch.python", "enable_python_dispatcher"),
     "ExplainOutput": ("torch._dynamo.backends.debugging", "ExplainOutput"),
+    "DDPOptimizer": ("torch._dynamo.backends.distributed", "DDPOptimizer"),
     "list_registered_backends": ("torch._dynamo.backends.registry", "list_backends"),
     "lookup_backend": ("torch._dynamo.backends.registry", "lookup_backend"),
     "CallbackTrigger": ("torch._dynamo.callback", "CallbackTrigger"),
@@ -213,6 +218,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "CompilationMetrics": ("torch._dynamo.utils", "CompilationMetrics"),
     "clone_inputs": ("torch._dynamo.utils", "clone_inputs"),
     "same": ("torch._dynamo.utils", "same"),
+    "get_optimize_ddp_mode": ("torch._dynamo.utils", "get_optimize_ddp_mode"),
     "CompileContext": ("torch._guards", "CompileContext"),
     "CompileId": ("torch._guards", "CompileId"),
     "Guard": ("torch._guards", "Guard"),
@@ -307,6 +313,9 @@ LOOKED_AT = (
 # assumption about data failed: in a graph's words, and in Inductor's for a number from data.
 ASSERTION_FAILED = "Runtime assertion failed"
 OUT_OF_BOUNDS = re.compile(r"u\d+ [<>]= -?\d+")
+
+# The attribute of DistributedDataParallel that holds the module whose forward runs, if one does.
+ACTIVE_DDP = "_active_ddp_module"
 
 # Arguments of torch.compile about varying sizes, in different versions.
 SHAPES_OF_COMPILE = frozenset({"shapes_spec", "dynamic_shapes"})

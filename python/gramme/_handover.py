@@ -8,6 +8,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +19,7 @@ from ._buckets import by_buckets
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._hooks import with_backward_state
+from ._meshes import with_meshes
 from ._originals import keep_metadata
 from ._progress import compiling
 from ._regions import share_regions
@@ -126,7 +128,7 @@ class Backend:
 
     def _checked(self, graph_module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
         config = names.loaded(names.DYNAMO_CONFIG)
-        compiler = by_buckets(self.compiler) if buckets_are_wanted() else self.compiler
+        compiler = partial(with_meshes, by_buckets(self.compiler) if buckets_are_wanted() else self.compiler)
         if not getattr(config, "verify_correctness", False):
             return with_backward_state(compiler, graph_module, inputs)
         reference = copy.deepcopy(graph_module)

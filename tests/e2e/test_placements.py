@@ -20,11 +20,16 @@ def groups() -> Iterator[None]:
     dist.destroy_process_group()
 
 
+given: list[Any] = []  # inputs of the last program's graphs
+
+
 def counted(f: Callable[..., Any]) -> tuple[Callable[..., Any], list[torch.fx.GraphModule]]:
     graphs: list[torch.fx.GraphModule] = []
+    given.clear()
 
-    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
+    def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:
         graphs.append(graph)
+        given.append(inputs)
         return graph.forward
 
     return gramme.compile(f, backend=backend, fullgraph=True), graphs  # type: ignore[arg-type]
@@ -118,8 +123,10 @@ def test_methods_are_nodes() -> None:
         "to_local",
     ]
     assert calls[1].kwargs == {"placements": [Shard(1)]}
-    held = [node for node in graphs[0].graph.nodes if node.op == "get_attr"]
-    assert [getattr(graphs[0], node.target) is mesh for node in held] == [True]
+    *_, made = graphs[0].graph.find_nodes(op="placeholder")
+    assert made in calls[0].args
+    assert made.meta["example_value"].real_obj is mesh
+    assert given[0][-1] is mesh
 
 
 @pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])

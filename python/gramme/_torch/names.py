@@ -103,6 +103,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._higher_order_ops.wrap import tag_activation_checkpoint as tag_activation_checkpoint
     from torch._higher_order_ops.wrap import wrap as wrap
     from torch._library.custom_ops import OPDEFS as OPDEFS
+    from torch._library.fake_class_registry import maybe_to_fake_obj as maybe_to_fake_obj
     from torch._library.opaque_object import is_opaque_type as is_opaque_type
     from torch._library.opaque_object import is_opaque_value_type as is_opaque_value_type
     from torch._logging._internal import getArtifactLogger as getArtifactLogger
@@ -207,6 +208,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "GraphCompileReason": ("torch._dynamo.output_graph", "GraphCompileReason"),
     "dynamo_source": ("torch._dynamo.source", ""),
     "functorch_config": ("torch._functorch.config", ""),
+    "maybe_to_fake_obj": ("torch._library.fake_class_registry", "maybe_to_fake_obj"),
     "is_opaque_type": ("torch._library.opaque_object", "is_opaque_type"),
     "is_opaque_value_type": ("torch._library.opaque_object", "is_opaque_value_type"),
     "AttrSource": ("torch._dynamo.source", "AttrSource"),
@@ -279,6 +281,7 @@ _DISTRIBUTED = ("torch.distributed.", "torch._C._distributed")  # not in every b
 # Modules that are used only if they are imported already.
 COMPILER_BISECTOR = "torch._inductor.compiler_bisector"
 CORE = "torch._C"
+DEVICE_MESH = "torch.distributed.device_mesh"
 DYNAMO = "torch._dynamo"
 DYNAMO_CONFIG = "torch._dynamo.config"
 DYNAMO_DECORATORS = "torch._dynamo.decorators"
@@ -294,6 +297,7 @@ REGISTRY = "torch._dynamo.backends.registry"
 SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
 LOOKED_AT = (
     COMPILER_BISECTOR,
+    DEVICE_MESH,
     DYNAMO,
     DYNAMO_CONFIG,
     DYNAMO_DECORATORS,

@@ -11,7 +11,17 @@ import torch
 from ._torch import names
 from ._torch.names import DimDynamic, ShapeEnv, Source, ValueRanges, enable_python_dispatcher, int_oo
 
-__all__ = ["Environment", "SharedEnvironment"]
+__all__ = ["Environment", "SharedEnvironment", "bound"]
+
+
+def bound(env: ShapeEnv, symbol: sympy.Symbol, lowest: Any, highest: Any) -> None:
+    """Tells the ShapeEnv of a symbol's bounds.
+
+    PyTorch's method remembers its calls without a limit, so each ShapeEnv would live until the process ends.
+    """
+    method = ShapeEnv.constrain_symbol_range
+    method = method.__wrapped__ if hasattr(method, "cache_clear") else method
+    method(env, symbol, lowest, highest)
 
 
 class _Atom(Source):
@@ -83,7 +93,7 @@ class SharedEnvironment(Environment):
             return self._add(hint, known)
         made = self.env.create_unbacked_symint()
         self.env.pending_fresh_unbacked_symbols.clear()
-        self.env.constrain_symbol_range(made.node.expr, known.lower, known.upper)
+        bound(self.env, made.node.expr, known.lower, known.upper)
         self._known[made.node.expr] = self.env.var_to_range[made.node.expr]
         return made, made.node.expr.name
 

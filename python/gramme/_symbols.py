@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sympy  # type: ignore[import-untyped, unused-ignore]
 import torch
 
+from ._environment import bound
 from ._torch.names import (
     AttrSource,
     DimDynamic,
@@ -83,7 +84,7 @@ class Symbols:
         known = self._env.var_to_range[symbol]
         at_least = known.lower if lowest is None else max(known.lower, sympy.Integer(lowest))
         at_most = known.upper if highest is None else min(known.upper, sympy.Integer(highest))
-        self._env.constrain_symbol_range(symbol, at_least, at_most)
+        bound(self._env, symbol, at_least, at_most)
         return made
 
     def vary(self, index: int) -> bool:

@@ -291,3 +291,27 @@ def test_nothing_survives_a_capture(program: Program) -> None:
     assert not hit[0] - eager[0]
     if compiled.captures == before:
         assert not hit[1] - eager[1]
+
+
+@pytest.mark.skipif(not front.GRAMME, reason="what PyTorch's own front end keeps")
+def test_shape_environments_die_with_their_graphs() -> None:
+    """PyTorch remembers calls of one of their methods without a limit."""
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    def alive() -> list[ShapeEnv]:
+        gc.collect()
+        return [o for o in gc.get_objects() if type(o) is ShapeEnv]
+
+    def run() -> None:
+        compiled = front.compile(lambda x, n: x.nonzero() * n + x.shape[0], backend="aot_eager", dynamic=True)
+        for size in (3, 5):
+            compiled(torch.ones(size), size)
+        front.reset()
+
+    run()
+    before = {id(env) for env in alive()}
+    for _ in range(3):
+        run()
+    for made in [env for env in alive() if id(env) not in before]:
+        kept = [r for r in gc.get_referrers(made) if isinstance(r, tuple) and len(r) == 4]  # arguments of that method
+        assert not kept

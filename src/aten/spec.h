@@ -79,6 +79,8 @@ bool number_in(PyObject* tensor, double& number);
 bool holds_within(PyObject* object, double low, double high, bool whole);
 /// A counter that rises with every in-place write.
 uint32_t version_of(PyObject* tensor);
+/// To the program and to autograd, writes since then did not happen.
+void set_version(PyObject* tensor, uint32_t version);
 
 /// A copy of a tensor's data and layout that can be put back unseen by autograd. A kernel that raises may have resized
 /// what it writes before.

@@ -64,20 +64,21 @@ uint32_t version_of(PyObject* tensor) {
 }
 
 namespace {
-/// To the program and to autograd, a tensor that was put back was never written.
-void copy_version(const at::Tensor& from, const at::Tensor& to) {
-  if (from.is_inference() || to.is_inference()) return;
-  c10::VariableVersion version = to.unsafeGetTensorImpl()->version_counter();  // shares the count
-  version.set_version(from._version());
+void set_version(const at::Tensor& tensor, uint32_t version) {
+  if (tensor.is_inference()) return;
+  c10::VariableVersion counter = tensor.unsafeGetTensorImpl()->version_counter();  // shares the count
+  counter.set_version(version);
 }
 }  // namespace
+
+void set_version(PyObject* tensor, uint32_t version) { set_version(tensor_of(tensor), version); }
 
 bool Content::copy(PyObject* tensor) {
   at::AutoDispatchBelowADInplaceOrView below;
   const at::Tensor& self = tensor_of(tensor);
   try {
     at::Tensor content = self.clone();
-    copy_version(self, content);
+    if (!self.is_inference()) set_version(content, static_cast<uint32_t>(self._version()));
     copy_ = object_of(content);
   } catch (const std::exception& error) {  // out of memory
     PyErr_SetString(PyExc_RuntimeError, error.what());
@@ -97,7 +98,7 @@ void Content::put_back(PyObject* tensor) const {
   if (has_plain_storage(content) && (self.sizes() != sizes_ || self.strides() != strides_))
     self.unsafeGetTensorImpl()->set_sizes_and_strides(sizes_, strides_, offset_);
   self.copy_(content);
-  copy_version(content, self);
+  set_version(self, version_of(copy_.get()));
 }
 
 }  // namespace gramme::aten

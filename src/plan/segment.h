@@ -116,6 +116,12 @@ struct LastingWrites {
   std::vector<Happened> happened;
 };
 
+/// An input that is as before the graph if that raises.
+struct Restored {
+  int read;
+  bool content;  // false: only its version is put back, since the second run overwrites the content
+};
+
 /// The id of a capture in logs, compilers and profilers, as in PyTorch's front end. "3/1" is the second capture at the
 /// fourth resume point that was captured.
 struct CompileId {
@@ -139,7 +145,7 @@ struct Segment {
   Owned<> compiled;               // the backend's result; null if the graph is empty
   CallGraph call = nullptr;       // how to call it; null: as a Python callable that returns a tuple or list
   int graph_outputs = 0;
-  std::vector<int> restored;  // reads whose content is restored if the graph raises
+  std::vector<Restored> restored;
   std::shared_ptr<const LastingWrites> lasting;
   bool random = false;      // the graph draws random numbers: generators are restored if it raises
   bool sets_modes = false;  // the graph changes the thread's modes: they are restored if it raises

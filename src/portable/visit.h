@@ -55,6 +55,7 @@ struct Plain<std::tuple<T&...>> : std::bool_constant<(kPlain<T> && ...)> {};
 GRAMME_PLAIN(plan::SlotWrite, slot, value)
 GRAMME_PLAIN(plan::LetGo, slots, stack)
 GRAMME_PLAIN(plan::LastingWrites::Happened, node, operations)
+GRAMME_PLAIN(plan::Restored, read, content)
 GRAMME_PLAIN(plan::CompileId, frame, recompile)
 GRAMME_PLAIN(aten::GlobalState, included, excluded, bits, dtypes, function_modes)
 GRAMME_PLAIN(guards::ShapeGuards::Property, source, value)

@@ -225,8 +225,8 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   trace.scope().graph().share_bodies();
   guard_identity(trace);
   trace.scope().place_symbols();
-  std::vector<int> restored;
-  for (Tensor* tensor : trace.scope().restored()) restored.push_back(rebuild.read(tensor->source));
+  std::vector<plan::Restored> restored;
+  for (auto [tensor, content] : trace.scope().restored()) restored.push_back({rebuild.read(tensor->source), content});
   std::vector<int> inputs = graph_inputs(trace.scope().graph(), rebuild);
   std::vector<guards::Fact> facts = facts_needed(trace, rebuild.reads());
   plan::GuardDescription guards = describe_guards(trace, std::move(facts), rebuild.reads());

@@ -112,10 +112,10 @@ bool Scope::is_put_back(const Write& write) const {
   return write.content || (needs_gradient(write.root) && state<Parameters>().kept);
 }
 
-std::vector<Tensor*> Scope::restored() const {
-  std::vector<Tensor*> found;
+std::vector<std::pair<Tensor*, bool>> Scope::restored() const {
+  std::vector<std::pair<Tensor*, bool>> found;
   for (size_t i = 0; i < restored_; ++i)
-    if (is_put_back(writes_[i]) && !is_written_over(writes_[i])) found.push_back(writes_[i].root);
+    if (is_put_back(writes_[i])) found.emplace_back(writes_[i].root, !is_written_over(writes_[i]));
   return found;
 }
 

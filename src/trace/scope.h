@@ -261,8 +261,9 @@ class Scope {
   /// Call before an operation that may raise: inputs written so far must be restored in that case. Ends the segment if
   /// one cannot be and the program would notice.
   void expect_raise();
-  /// The inputs whose content must be saved for that; not those that every run overwrites before reading them.
-  std::vector<value::Tensor*> restored() const;
+  /// The inputs that must be saved for that. False: the version alone, since every run overwrites the content before it
+  /// reads it.
+  std::vector<std::pair<value::Tensor*, bool>> restored() const;
   /// Inputs that the graph writes.
   std::vector<const value::Tensor*> written() const;
   /// The first node that writes an input which is not restored; null if there is none. After it nothing may run twice.

@@ -523,3 +523,43 @@ def test_a_kernel_that_gives_other_sizes_before_it_raises(columns: bool, backend
     compiled = gramme.compile(program, backend=backend)
     for _ in range(2):
         assert run(compiled) == run(program)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda a, b: a.copy_(b),
+        lambda a, b: a.fill_(3),
+        lambda a, b: a.zero_(),
+        lambda a, b: a.add_(b),
+        lambda a, b: a.copy_(b).mul_(2),
+        lambda a, b: a.T.copy_(b),
+        lambda a, b: a[0].fill_(1),
+        lambda a, b: (a.zero_(), b.add_(1)),
+        lambda a, b: a.normal_(),
+        lambda a, b: torch.add(a, b, out=a),
+    ],
+)
+def test_writes_count_once(write: Any, backend: str) -> None:
+    """An assertion that fails in the graph: the program runs from the start, and nothing tells that the graph did."""
+
+    def f(a: torch.Tensor, b: torch.Tensor) -> None:
+        write(a, b)
+        if (b > 0).any():
+            raise ValueError("above")
+
+    def outcomes(call: Any) -> Any:
+        found = []
+        for sign in (1, -1, 1, 1):
+            torch.manual_seed(0)
+            a, b = torch.zeros(2, 2), sign * torch.ones(2, 2)
+            raised = ""
+            try:
+                call(a, b)
+            except ValueError as error:
+                raised = str(error)
+            found.append((a.tolist(), b.tolist(), a._version, b._version, raised))
+        return found
+
+    assert outcomes(gramme.compile(f, backend=backend)) == outcomes(f)

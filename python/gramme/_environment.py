@@ -19,9 +19,8 @@ def bound(env: ShapeEnv, symbol: sympy.Symbol, lowest: Any, highest: Any) -> Non
 
     PyTorch's method remembers its calls without a limit, so each ShapeEnv would live until the process ends.
     """
-    method = ShapeEnv.constrain_symbol_range
-    method = method.__wrapped__ if hasattr(method, "cache_clear") else method
-    method(env, symbol, lowest, highest)
+    method: Any = ShapeEnv.constrain_symbol_range
+    (method.__wrapped__ if hasattr(method, "cache_clear") else method)(env, symbol, lowest, highest)
 
 
 class _Atom(Source):

@@ -94,8 +94,10 @@ def test_graphs_of_aot_autograd(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_INDUCTOR)
 def test_code_of_inductor(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor.graph import GraphLowering
+
     made: list[str] = []
-    monkeypatch.setattr(torch._inductor.graph.GraphLowering, "save_output_code", staticmethod(made.append))
+    monkeypatch.setattr(GraphLowering, "save_output_code", staticmethod(made.append))
 
     def codes(front: Callable[..., Any]) -> list[str]:
         made.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
+from torch.nn.parallel import DistributedDataParallel
 
 from ._torch import names
 
@@ -18,17 +18,15 @@ __all__ = ["are_wanted", "by_buckets"]
 
 def are_wanted() -> bool:
     """Whether a graph that is compiled now runs inside DistributedDataParallel, and its settings ask for buckets."""
-    return _active() is not None and names.get_optimize_ddp_mode() == "ddp_optimizer"
+    return (
+        getattr(DistributedDataParallel, names.ACTIVE_DDP) is not None
+        and names.get_optimize_ddp_mode() == "ddp_optimizer"
+    )
 
 
 def by_buckets(compiler: Callable[..., Any]) -> Callable[..., Any]:
     """The compiler, given the part of a graph that belongs to each bucket in turn."""
-    active = _active()
-    assert active is not None
+    active = getattr(DistributedDataParallel, names.ACTIVE_DDP)
     least = names.DEFAULT_FIRST_BUCKET_BYTES  # the optimizer takes none smaller
     optimizer = names.DDPOptimizer(max(active.bucket_bytes_cap, least), compiler)
     return optimizer.compile_fn
-
-
-def _active() -> Any:
-    return getattr(torch.nn.parallel.DistributedDataParallel, names.ACTIVE_DDP, None)

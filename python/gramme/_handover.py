@@ -19,7 +19,7 @@ from ._buckets import by_buckets
 from ._context import Context, handing_over
 from ._conventions import Modes, each_its_own, is_unfit, watching
 from ._hooks import with_backward_state
-from ._meshes import with_meshes
+from ._meshes import has_meshes, with_meshes
 from ._originals import keep_metadata
 from ._progress import compiling
 from ._regions import share_regions
@@ -91,7 +91,8 @@ class Backend:
             if captured.shares_regions and not (unfit or captured.has_symbols or captured.writes_inputs):
                 share_regions(graph_module, by_aot=self.of_torch and self.__name__ in _BY_AOT)
             kept = self._freeze(graph_module, inputs, captured, context)
-            shared = kept is None and context.symbols is None and not buckets_are_wanted()
+            bucketed = buckets_are_wanted()
+            shared = kept is None and context.symbols is None and not bucketed
             key = spelling(self.identity, graph_module, inputs) if shared else None
             before = compiled_before(key)
             if before is not None:
@@ -99,9 +100,9 @@ class Backend:
             given = inputs if kept is None else [inputs[i] for i in kept]
             if self.of_torch:
                 with compiling(self.__name__, context.compiles.compile_id):
-                    compiled = self._checked(graph_module, given)
+                    compiled = self._checked(graph_module, given, bucketed)
             else:
-                compiled = self._checked(graph_module, given)
+                compiled = self._checked(graph_module, given, bucketed)
         if not callable(compiled):
             return compiled
         if context.read_by_aot:
@@ -126,9 +127,11 @@ class Backend:
             return None
         return _freeze_static_inputs(graph_module, inputs, captured, context)
 
-    def _checked(self, graph_module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+    def _checked(self, graph_module: LazyGraphModule, inputs: list[Any], bucketed: bool) -> Any:
         config = names.loaded(names.DYNAMO_CONFIG)
-        compiler = partial(with_meshes, by_buckets(self.compiler) if buckets_are_wanted() else self.compiler)
+        compiler = by_buckets(self.compiler) if bucketed else self.compiler
+        if has_meshes(graph_module):
+            compiler = partial(with_meshes, compiler)
         if not getattr(config, "verify_correctness", False):
             return with_backward_state(compiler, graph_module, inputs)
         reference = copy.deepcopy(graph_module)

@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from ._torch import names
 
 if TYPE_CHECKING:
     from ._graph_module import LazyGraphModule
 
-__all__ = ["with_meshes"]
+__all__ = ["has_meshes", "with_meshes"]
+
+_FIRST = "device_mesh"  # the attribute for a graph's first mesh (src/trace/arguments.cpp); others have a number behind
+
+
+def has_meshes(graph_module: LazyGraphModule) -> bool:
+    """Whether the graph uses a mesh. Most do not, so it is asked for one name."""
+    return _FIRST in vars(graph_module)
 
 
 def with_meshes(compiler: Callable[..., Any], graph_module: LazyGraphModule, inputs: list[Any]) -> Any:
     """Compiles the graph with its meshes as the last inputs. What it returns is called without them."""
-    meshes = _meshes_of(graph_module)
-    if not meshes:
-        return compiler(graph_module, inputs)
+    meshes = {name: value for name, value in vars(graph_module).items() if name.startswith(_FIRST)}
     graph = graph_module.graph
     first = next(node for node in graph.nodes if node.op != "placeholder")
     for target, mesh in meshes.items():
@@ -43,10 +46,3 @@ def with_meshes(compiler: Callable[..., Any], graph_module: LazyGraphModule, inp
         return run(*inputs, *given)
 
     return call if callable(run) else run
-
-
-def _meshes_of(graph_module: LazyGraphModule) -> dict[str, Any]:
-    module = names.loaded(names.DEVICE_MESH)
-    if module is None or not torch.distributed.is_available():
-        return {}
-    return {name: value for name, value in vars(graph_module).items() if isinstance(value, module.DeviceMesh)}

@@ -281,7 +281,6 @@ _DISTRIBUTED = ("torch.distributed.", "torch._C._distributed")  # not in every b
 # Modules that are used only if they are imported already.
 COMPILER_BISECTOR = "torch._inductor.compiler_bisector"
 CORE = "torch._C"
-DEVICE_MESH = "torch.distributed.device_mesh"
 DYNAMO = "torch._dynamo"
 DYNAMO_CONFIG = "torch._dynamo.config"
 DYNAMO_DECORATORS = "torch._dynamo.decorators"
@@ -297,7 +296,6 @@ REGISTRY = "torch._dynamo.backends.registry"
 SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
 LOOKED_AT = (
     COMPILER_BISECTOR,
-    DEVICE_MESH,
     DYNAMO,
     DYNAMO_CONFIG,
     DYNAMO_DECORATORS,

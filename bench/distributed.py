@@ -20,14 +20,13 @@ import time
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import gramme
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from memory import status
+from memory import risen
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -106,16 +105,16 @@ def seconds(called: Any, optimizer: torch.optim.Optimizer, x: torch.Tensor, step
 def peak(called: Any, optimizer: torch.optim.Optimizer) -> float:
     """MiB above the resident set, in the process where it rises most."""
     x = torch.randn(32, 128, WIDTH)
-    for _ in range(3):
-        step(called, optimizer, x)
+
+    def steps() -> None:
+        for _ in range(3):
+            step(called, optimizer, x)
+
+    steps()
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     dist.barrier()
-    Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark
-    before = status("VmRSS")
-    for _ in range(3):
-        step(called, optimizer, x)
-    rise = torch.tensor((status("VmHWM") - before) / 1024)
+    rise = torch.tensor(risen(steps) / 1024)
     dist.all_reduce(rise, dist.ReduceOp.MAX)
     return rise.item()
 

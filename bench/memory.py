@@ -39,13 +39,18 @@ def capture(front: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> 
     front.compile(function, backend=idle)(*args)
 
 
-def peak(front: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> int:
-    capture(front, function, args)
+def risen(call: Callable[[], Any]) -> int:
+    """How far the resident set rises above where it was, in KiB."""
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark
     before = status("VmRSS")
-    capture(front, function, args)
+    call()
     return status("VmHWM") - before
+
+
+def peak(front: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> int:
+    capture(front, function, args)
+    return risen(lambda: capture(front, function, args))
 
 
 def left(front: Any, function: Callable[..., Any], args: tuple[Any, ...], captures: int) -> tuple[int, int]:

@@ -15,13 +15,23 @@ import torch
 
 from ._torch import names
 
-__all__ = ["Modes", "each_its_own", "is_unfit", "watching"]
+__all__ = ["Modes", "add_input", "each_its_own", "is_unfit", "watching"]
 
 Run = Callable[..., Any]
 _set_grad = names.set_grad_enabled
 _enter_autocast, _exit_autocast = names.enter_autocast, names.exit_autocast
 _enter_inference = names.enter_inference_mode
 _exit_inference = names.exit_inference_mode
+
+
+def add_input(graph: torch.fx.Graph, name: str, example: Any, kind: type | None = None) -> torch.fx.Node:
+    """A new last input, for what comes from no place in the program."""
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    with graph.inserting_before(first):
+        made = graph.placeholder(name, kind)
+    made.meta["example_value"] = example
+    made._dynamo_source = None  # AOTAutograd reads it of each input
+    return made
 
 
 def _calls(graph: torch.fx.Graph, target: Callable[..., Any]) -> list[torch.fx.Node]:

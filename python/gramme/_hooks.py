@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from ._conventions import add_input
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -103,12 +105,7 @@ def with_backward_state(compiler: Callable[..., Any], graph_module: torch.fx.Gra
     kept = [n for n in graph.nodes if n.op == "get_attr" and getattr(graph_module, n.target, None) is state]
     from ._torch.names import BackwardState
 
-    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
-    first = next(iter(graph.nodes)) if not placeholders else placeholders[-1].next
-    with graph.inserting_before(first):
-        made = graph.placeholder("dynamo_backward_state")
-    made.meta["example_value"] = BackwardState()
-    made._dynamo_source = None  # AOTAutograd reads it of each input
+    made = add_input(graph, "dynamo_backward_state", BackwardState())
     output = graph.output_node()
     results = list(output.args[0])  # type: ignore[arg-type]
     at = next((i for i, result in enumerate(results) if result in kept), None)

@@ -1,7 +1,6 @@
 """Device meshes in graphs: attributes in gramme's graphs, inputs in those that compilers get.
 
-AOTAutograd knows a mesh as an input. It takes one that is an attribute for a tensor where backward needs it, and
-Inductor keeps no such graph in its cache.
+So PyTorch's front end gives them. Inductor keeps no graph in its cache that has a mesh as an attribute.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ._conventions import add_input
 from ._torch import names
 
 if TYPE_CHECKING:
@@ -28,13 +28,9 @@ def with_meshes(compiler: Callable[..., Any], graph_module: LazyGraphModule, inp
     """Compiles the graph with its meshes as the last inputs. What it returns is called without them."""
     meshes = {name: value for name, value in vars(graph_module).items() if name.startswith(_FIRST)}
     graph = graph_module.graph
-    first = next(node for node in graph.nodes if node.op != "placeholder")
     for target, mesh in meshes.items():
-        with graph.inserting_before(first):
-            made = graph.placeholder(f"L_{target}_", type(mesh))
-        made.meta["example_value"] = names.maybe_to_fake_obj(None, mesh)
-        made._dynamo_source = None  # AOTAutograd reads it of each input
-        for node in [n for n in graph.nodes if n.op == "get_attr" and n.target == target]:
+        made = add_input(graph, f"L_{target}_", names.maybe_to_fake_obj(None, mesh), type(mesh))
+        for node in list(graph.find_nodes(op="get_attr", target=target)):
             node.replace_all_uses_with(made)
             graph.erase_node(node)
         delattr(graph_module, target)

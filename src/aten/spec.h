@@ -79,18 +79,17 @@ bool number_in(PyObject* tensor, double& number);
 bool holds_within(PyObject* object, double low, double high, bool whole);
 /// A counter that rises with every in-place write.
 uint32_t version_of(PyObject* tensor);
-/// To the program and to autograd, writes since then did not happen.
-void set_version(PyObject* tensor, uint32_t version);
 
-/// A copy of a tensor's data and layout that can be put back unseen by autograd. A kernel that raises may have resized
-/// what it writes before.
+/// A tensor's version and a copy of its data and layout, which can be put back: to the program and to autograd, no
+/// write happened since. A kernel that raises may have resized what it writes before.
 class Content {
  public:
-  /// False with a Python error if it cannot be copied.
-  bool copy(PyObject* tensor);
+  /// Without `data` the version alone is kept. False with a Python error if the data cannot be copied.
+  bool keep(PyObject* tensor, bool data);
   void put_back(PyObject* tensor) const;
 
  private:
+  uint32_t version_ = 0;
   Owned<> copy_;
   std::vector<int64_t> sizes_, strides_;  // strided tensors only
   int64_t offset_ = 0;

@@ -63,23 +63,13 @@ uint32_t version_of(PyObject* tensor) {
   return self.is_inference() ? 0 : static_cast<uint32_t>(self._version());
 }
 
-namespace {
-void set_version(const at::Tensor& tensor, uint32_t version) {
-  if (tensor.is_inference()) return;
-  c10::VariableVersion counter = tensor.unsafeGetTensorImpl()->version_counter();  // shares the count
-  counter.set_version(version);
-}
-}  // namespace
-
-void set_version(PyObject* tensor, uint32_t version) { set_version(tensor_of(tensor), version); }
-
-bool Content::copy(PyObject* tensor) {
+bool Content::keep(PyObject* tensor, bool data) {
+  version_ = version_of(tensor);
+  if (!data) return true;
   at::AutoDispatchBelowADInplaceOrView below;
   const at::Tensor& self = tensor_of(tensor);
   try {
-    at::Tensor content = self.clone();
-    if (!self.is_inference()) set_version(content, static_cast<uint32_t>(self._version()));
-    copy_ = object_of(content);
+    copy_ = object_of(self.clone());
   } catch (const std::exception& error) {  // out of memory
     PyErr_SetString(PyExc_RuntimeError, error.what());
     return false;
@@ -94,11 +84,15 @@ bool Content::copy(PyObject* tensor) {
 void Content::put_back(PyObject* tensor) const {
   at::AutoDispatchBelowADInplaceOrView below;
   const at::Tensor& self = tensor_of(tensor);
-  const at::Tensor& content = tensor_of(copy_.get());
-  if (has_plain_storage(content) && (self.sizes() != sizes_ || self.strides() != strides_))
-    self.unsafeGetTensorImpl()->set_sizes_and_strides(sizes_, strides_, offset_);
-  self.copy_(content);
-  set_version(self, version_of(copy_.get()));
+  if (copy_) {
+    const at::Tensor& content = tensor_of(copy_.get());
+    if (has_plain_storage(content) && (self.sizes() != sizes_ || self.strides() != strides_))
+      self.unsafeGetTensorImpl()->set_sizes_and_strides(sizes_, strides_, offset_);
+    self.copy_(content);
+  }
+  if (self.is_inference()) return;
+  c10::VariableVersion version = self.unsafeGetTensorImpl()->version_counter();  // shares the count
+  version.set_version(version_);
 }
 
 }  // namespace gramme::aten

@@ -38,8 +38,8 @@ class Distinct {
   const std::vector<Bindings>& parts_;
   uint64_t moves_ = UINT64_MAX;  // checking_.moves at the last success
   std::vector<Known> known_;
-  // Those that can change without a move, since no words of a part stand for them; found at the first check without
-  // one.
+  // Those that may differ although no part has written a register, since no words stand for them. Listed when they are
+  // first needed.
   std::optional<std::vector<Known>> loose_;
 };
 

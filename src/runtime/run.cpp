@@ -23,30 +23,18 @@ class Inputs {
  public:
   Inputs(const plan::Segment& segment, PyObject* const* registers) : segment_(segment), registers_(registers) {}
   bool save() {
-    for (const auto& [read, content] : segment_.restored) {
-      Saved& saved = saved_.emplace_back(aten::version_of(registers_[read]));
-      if (content && !saved.content.copy(registers_[read])) return false;
-    }
+    for (const auto& [read, content] : segment_.restored)
+      if (!saved_.emplace_back().keep(registers_[read], content)) return false;
     return true;
   }
   void restore() {
-    for (size_t i = 0; i < saved_.size(); ++i) {
-      const auto& [read, content] = segment_.restored[i];
-      if (content)
-        saved_[i].content.put_back(registers_[read]);
-      else
-        aten::set_version(registers_[read], saved_[i].version);
-    }
+    for (size_t i = 0; i < saved_.size(); ++i) saved_[i].put_back(registers_[segment_.restored[i].read]);
   }
 
  private:
-  struct Saved {
-    uint32_t version;
-    aten::Content content{};
-  };
   const plan::Segment& segment_;
   PyObject* const* registers_;
-  std::vector<Saved> saved_;
+  std::vector<aten::Content> saved_;
 };
 
 }  // namespace

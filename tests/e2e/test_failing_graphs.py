@@ -525,6 +525,7 @@ def test_a_kernel_that_gives_other_sizes_before_it_raises(columns: bool, backend
         assert run(compiled) == run(program)
 
 
+@pytest.mark.parametrize("inference", [False, True])
 @pytest.mark.parametrize("backend", ["eager", "native"])
 @pytest.mark.parametrize(
     "write",
@@ -541,7 +542,7 @@ def test_a_kernel_that_gives_other_sizes_before_it_raises(columns: bool, backend
         lambda a, b: torch.add(a, b, out=a),
     ],
 )
-def test_writes_count_once(write: Any, backend: str) -> None:
+def test_writes_count_once(write: Any, backend: str, inference: bool) -> None:
     """An assertion that fails in the graph: the program runs from the start, and nothing tells that the graph did."""
 
     def f(a: torch.Tensor, b: torch.Tensor) -> None:
@@ -556,7 +557,8 @@ def test_writes_count_once(write: Any, backend: str) -> None:
             a, b = torch.zeros(2, 2), sign * torch.ones(2, 2)
             raised = ""
             try:
-                call(a, b)
+                with torch.inference_mode(inference):
+                    call(a, b)
             except ValueError as error:
                 raised = str(error)
             found.append((a.tolist(), b.tolist(), a._version, b._version, raised))

@@ -16,7 +16,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -106,8 +106,6 @@ class Gathered(nn.Module):
         self.inner, self.mesh = inner, mesh
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        from torch.distributed.tensor import DTensor
-
         whole = DTensor.from_local(x, self.mesh, [Replicate()], run_check=False)
         part = self.inner(whole.redistribute(placements=[Shard(1)]).to_local())
         return DTensor.from_local(part, self.mesh, [Shard(1)], run_check=False).full_tensor()

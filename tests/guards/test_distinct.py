@@ -123,11 +123,12 @@ def plan_of(world: World, told: tuple[int, ...]) -> Any:
     paths: list[Any] = [(*at, ("Attr", name)) for name in NAMED]
     paths += [*((*at, ("Attr", "items"), ("Item", i)) for i in range(2)), (("Local", "alone"),)]
     for i, (path, value) in enumerate(zip(paths, world.objects(), strict=True)):
-        if NAMED[i : i + 1] in [("read",), ("also",)]:
+        name = path[-1][-1]
+        if name in ("read", "also"):
             facts.walk(value, path)
         else:
             facts.add(path, "Type", type(value))
-        if NAMED[i : i + 1] in [("order",), ("names",)]:
+        if name in ("order", "names"):
             facts.add(path, "Length", 1)
         facts.add(path, "Distinct" if i in told else "Other")
     return TestGuards(facts.locals, facts.facts, [])

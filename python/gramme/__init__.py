@@ -16,7 +16,7 @@ from . import _C as _C
 from ._backends import list_backends
 from ._compile import Statistics, compile, disable, graph_break, reset, statistics
 from ._dynamo_names import follow_reset
-from ._explain import Break, Explanation, Segment, explain
+from ._explain import Break, Explanation, Segment, captured, explain
 from ._export import export
 from ._install import Installation, install, uninstall
 from ._meter import Measurement, Meter, meter
@@ -37,6 +37,7 @@ __all__ = [
     "Recording",
     "Segment",
     "Statistics",
+    "captured",
     "compile",
     "disable",
     "explain",

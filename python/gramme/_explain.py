@@ -1,4 +1,4 @@
-"""gramme.explain: shows the segments, graphs and breaks of one call."""
+"""gramme.explain and gramme.captured: the segments, graphs and breaks of a call, or of all calls so far."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._words import Symbol, in_words, module_words, rank_words, symbols
 if TYPE_CHECKING:
     from ._report.recorder import Recorded
 
-__all__ = ["Break", "Explanation", "Segment", "explain"]
+__all__ = ["Break", "Explanation", "Segment", "captured", "explain"]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Segment:
         line: line of that function, or of the last it returns into, at which it ends; 0 for a return.
         returns_into: where it goes on after the function's return, the nearest caller first.
         operations: number of operations in its graph.
-        graph: its graph, or None if it has no operations.
+        graph: its graph, or None if it has no operations; captured() has None for graphs that are not kept, too.
         native: what the native executor made of it, or None.
         guards: conditions for its reuse, as text.
         check_seconds: what checking them took, the shortest of some times, if it was captured in a recording; else 0.
@@ -171,7 +171,7 @@ def _code(frame: FrameSummary) -> str:
 
 @dataclass
 class Explanation:
-    """The segments of one call, in the order in which they were captured; prints as a summary.
+    """The segments of one call, or of all calls so far, in the order in which they were captured; prints as a summary.
 
     It has what ``torch._dynamo.explain`` gives, too.
     """
@@ -200,7 +200,8 @@ class Explanation:
 
     @property
     def graph_count(self) -> int:
-        return len(self.graphs)
+        """Also counts graphs that are not kept."""
+        return sum(segment.graph is not None or segment.operations > 0 for segment in self.segments)
 
     @property
     def op_count(self) -> int:
@@ -321,13 +322,43 @@ def explain(
         compiled = compiled_form(function, Options(native, fullgraph, 64, keep_graphs=True, dynamic=dynamic))
         modes = _active_modes()
         recorded = _recorded(lambda: compiled(*args, **kwargs))
-        entry = entry_of(compiled)
-        unportable = _C.unportable(entry)
-        rows = [row | {"unportable": unportable.get(row["number"], [])} for row in _C.segments(entry)]
-        rows.sort(key=lambda row: row["number"])
-        return Explanation([Segment.from_row(row, recorded) for row in rows], recorded, modes, rank_words())
+        return Explanation(_segments(entry_of(compiled), recorded), recorded, modes, rank_words())
 
     return call
+
+
+def captured(compiled: Any) -> Explanation:
+    """Returns what a compiled function has captured in its calls so far. It captures nothing and calls nothing.
+
+    Graphs are made from the ones that are kept for other backends. Some are not kept: graphs of more than 4,096 nodes,
+    graphs that a backend specialised, graphs that call program objects which may die, and the least recently used ones
+    beyond 4 MB in the process. Their segments have operations, but no graph. Nodes have no "example_value", and inputs
+    no type: those belong to a call.
+
+    Args:
+        compiled: what compile returned.
+
+    Raises:
+        TypeError: compile did not return it.
+
+    Example:
+        >>> import torch, gramme
+        >>> f = gramme.compile(lambda x: x.sin() + 1, backend="eager")
+        >>> _ = f(torch.ones(2)), f(torch.ones(2))
+        >>> found = gramme.captured(f)
+        >>> found.graph_count, found.segments[0].runs
+        (1, 2)
+        >>> [node.name for node in found.graphs[0].graph.nodes]
+        ['l_x_', 'sin', 'add', 'output']
+
+    """
+    return Explanation(_segments(entry_of(compiled), None, kept_graphs=True), rank=rank_words())
+
+
+def _segments(entry: _C.Entry, recorded: Recorded | None, *, kept_graphs: bool = False) -> list[Segment]:
+    unportable = _C.unportable(entry)
+    rows = [row | {"unportable": unportable.get(row["number"], [])} for row in _C.segments(entry, kept_graphs)]
+    return [Segment.from_row(row, recorded) for row in sorted(rows, key=lambda row: row["number"])]
 
 
 def _recorded(call: Callable[[], Any]) -> Recorded | None:

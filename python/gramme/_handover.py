@@ -130,7 +130,7 @@ class Backend:
     def _checked(self, graph_module: LazyGraphModule, inputs: list[Any], bucketed: bool) -> Any:
         config = names.loaded(names.DYNAMO_CONFIG)
         compiler = by_buckets(self.compiler) if bucketed else self.compiler
-        if has_meshes(graph_module):
+        if has_meshes(graph_module, self.compiler):
             compiler = partial(with_meshes, compiler)
         if not getattr(config, "verify_correctness", False):
             return with_backward_state(compiler, graph_module, inputs)

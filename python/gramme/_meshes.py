@@ -14,14 +14,20 @@ from ._torch import names
 if TYPE_CHECKING:
     from ._graph_module import LazyGraphModule
 
-__all__ = ["has_meshes", "with_meshes"]
+__all__ = ["has_meshes", "keeps_meshes", "with_meshes"]
 
 _FIRST = "device_mesh"  # the attribute for a graph's first mesh (src/trace/arguments.cpp); others have a number behind
 
 
-def has_meshes(graph_module: LazyGraphModule) -> bool:
-    """Whether the graph uses a mesh. Most do not, so it is asked for one name."""
-    return _FIRST in vars(graph_module)
+def keeps_meshes(compiler: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a compiler that gets meshes as attributes."""
+    vars(compiler)["keeps_meshes"] = True
+    return compiler
+
+
+def has_meshes(graph_module: LazyGraphModule, compiler: Callable[..., Any]) -> bool:
+    """Whether the graph has a mesh that becomes an input. Most have none, so it is asked for one name."""
+    return _FIRST in vars(graph_module) and not getattr(compiler, "keeps_meshes", False)
 
 
 def with_meshes(compiler: Callable[..., Any], graph_module: LazyGraphModule, inputs: list[Any]) -> Any:

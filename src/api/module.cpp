@@ -22,6 +22,8 @@
 #include "aten/interrupted.h"
 #include "aten/probe.h"
 #include "aten/state.h"
+#include "backend/fx.h"
+#include "backend/kept_graph.h"
 #include "base/interruption.h"
 #include "base/signals.h"
 #include "builtins/builtins.h"
@@ -102,10 +104,16 @@ nb::dict counters(nb::object entry) {
   return result;
 }
 
-/// All cached segments, ordered by line of their function and resume point.
-nb::list segments(nb::object entry) {
+/// All cached segments, ordered by line of their function and resume point. With `kept_graphs`, a segment without a
+/// graph module gets one of the graph that is kept for other backends, if there is one.
+nb::list segments(nb::object entry, bool kept_graphs) {
   nb::list rows;
-  for (auto& [code, segment] : segments_of(*family_of(entry))) rows.append(describe(code.get(), *segment));
+  for (auto& [code, segment] : segments_of(*family_of(entry))) {
+    nb::dict row = describe(code.get(), *segment);
+    const std::shared_ptr<const backend::KeptGraph> kept = kept_graphs ? backend::kept_graph(*segment) : nullptr;
+    if (kept && row["graph"].is_none()) row["graph"] = nb::steal(backend::to_fx(kept->graph(), {}).release());
+    rows.append(row);
+  }
   return rows;
 }
 
@@ -214,7 +222,7 @@ NB_MODULE(_C, m) {
         nb::arg("dynamic") = nb::none(), nb::arg("guard_filter") = nb::none(), nb::arg("terms") = 0,
         nb::arg("shares") = false, nb::arg("exact_numpy") = false);
   m.def("counters", counters, nb::arg("entry"));
-  m.def("segments", segments, nb::arg("entry"));
+  m.def("segments", segments, nb::arg("entry"), nb::arg("kept_graphs") = false);
   m.def("unportable", unportable, nb::arg("entry"));
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);

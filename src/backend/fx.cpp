@@ -83,7 +83,7 @@ class Builder {
 
   void add_placeholders(const std::vector<Owned<>>& inputs) {
     const auto& placeholders = graph_.placeholders();
-    if (!graph_.around() && inputs.size() != placeholders.size())
+    if (!inputs.empty() && inputs.size() != placeholders.size())
       GRAMME_BUG("as many inputs as placeholders are needed");
     for (size_t i = 0; i < placeholders.size(); ++i) {
       const Node& node = *placeholders[i];

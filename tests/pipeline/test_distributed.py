@@ -7,7 +7,7 @@ from gramme.pipeline._distributed import _relay
 from sampling import some
 from torch.distributed.pipelining._backward import stage_backward
 
-from pipeline import zoo
+from pipeline import tensor_parallel, zoo
 from pipeline.data_parallel import trained
 from pipeline.processes import check_gradient, compare, loss_of, refused, run_processes, wrapped_and_saved
 
@@ -123,6 +123,28 @@ def test_replicas_of_a_transformers_stages(tmp_path):
     every = [(name, "Schedule1F1B", way, 1) for name in zoo.TRANSFORMERS for way in ("ddp", "fsdp")]
     cases = some(every, 1, "replicas")
     check_told(cases, run_processes(4, tmp_path, trained, cases))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_tensor_parallel_stages(tmp_path):
+    """A pair of processes has each stage, half of the parallel matrices each."""
+    cases = [(name, "Schedule1F1B", 1) for name in tensor_parallel.MODELS]
+    cases += [(name, "ScheduleInterleaved1F1B", 2) for name in ("tensor parallel", "sequence parallel")]
+    check_told(cases, run_processes(4, tmp_path, tensor_parallel.trained, cases))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_tensor_parallel_stages_with_replicas(tmp_path):
+    cases = ["tensor parallel", "a sharded value"]
+    check_told(cases, run_processes(8, tmp_path, tensor_parallel.sharded, cases))
+
+
+@pytest.mark.slow
+def test_distributed_tensors_that_are_not_handed_over(tmp_path):
+    cases = list(tensor_parallel.REFUSED)
+    check_told(cases, run_processes(4, tmp_path, tensor_parallel.refused_in_words, cases))
 
 
 @pytest.mark.parametrize("run", [wrapped_and_saved, refused])

@@ -119,6 +119,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.amp.autocast_mode import _exit_autocast as exit_autocast
     from torch.autograd.grad_mode import _enter_inference_mode as enter_inference_mode
     from torch.autograd.grad_mode import _exit_inference_mode as exit_inference_mode
+    from torch.distributed._functional_collectives import AsyncCollectiveTensor as AsyncCollectiveTensor
     from torch.distributed.distributed_c10d import _get_default_store as get_default_store
     from torch.distributed.pipelining._utils import generate_stage_to_rank_mapping as generate_stage_to_rank_mapping
     from torch.fx._lazy_graph_module import _LazyGraphModule as _LazyGraphModule
@@ -141,6 +142,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.utils._dtype_abbrs import dtype_abbrs as dtype_abbrs
     from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as get_current_dispatch_mode_stack
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass as is_traceable_wrapper_subclass
     from torch.utils._pytree import tree_structure as tree_structure
     from torch.utils._sympy.numbers import int_oo as int_oo
     from torch.utils._sympy.value_ranges import ValueRangeError as ValueRangeError
@@ -254,6 +256,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "exit_autocast": ("torch.amp.autocast_mode", "_exit_autocast"),
     "enter_inference_mode": ("torch.autograd.grad_mode", "_enter_inference_mode"),
     "exit_inference_mode": ("torch.autograd.grad_mode", "_exit_inference_mode"),
+    "AsyncCollectiveTensor": ("torch.distributed._functional_collectives", "AsyncCollectiveTensor"),
     "generate_stage_to_rank_mapping": ("torch.distributed.pipelining._utils", "generate_stage_to_rank_mapping"),
     "_LazyGraphModule": ("torch.fx._lazy_graph_module", "_LazyGraphModule"),
     "BackwardState": ("torch.fx.experimental._backward_state", "BackwardState"),
@@ -268,6 +271,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "python_kernels": ("torch.library", "_impls"),
     "TorchDispatchMode": ("torch.utils._python_dispatch", "TorchDispatchMode"),
     "get_current_dispatch_mode_stack": ("torch.utils._python_dispatch", "_get_current_dispatch_mode_stack"),
+    "is_traceable_wrapper_subclass": ("torch.utils._python_dispatch", "is_traceable_wrapper_subclass"),
     "dtype_abbrs": ("torch.utils._dtype_abbrs", "dtype_abbrs"),
     "tree_structure": ("torch.utils._pytree", "tree_structure"),
     "int_oo": ("torch.utils._sympy.numbers", "int_oo"),

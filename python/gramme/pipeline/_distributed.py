@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
 
 from .._torch.names import generate_stage_to_rank_mapping, pytree
-from ._relay import Relay
+from ._relay import Relay, local_part
 from ._split import undisturbed
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Arguments:
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         values = self.split.bind(*args, **kwargs).values
         for node in self.relay.arguments:
-            value, expected = values[node.name], self.relay.values[node]
+            value, expected = local_part(values[node.name]), self.relay.values[node]
             if isinstance(value, Tensor) and value.shape != expected.shape:
                 raise ValueError(
                     f"a micro-batch has an argument of shape {tuple(value.shape)}, the stages were made for "

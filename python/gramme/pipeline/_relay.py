@@ -5,13 +5,19 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, fx
+from torch.distributed.tensor import DTensor
 
+from .._torch.names import AsyncCollectiveTensor, is_traceable_wrapper_subclass
 from ._cut import Cut
 from ._observe import line_of
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import Placement
 
 # Numbers of a kind are passed in one tensor.
 _CARRIED = {bool: torch.int64, int: torch.int64, float: torch.float64}
@@ -51,20 +57,61 @@ class RelayStage:
     is_whole: bool
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """How a DTensor lies on its mesh, apart from its local part."""
+
+    mesh: DeviceMesh
+    placements: tuple[Placement, ...]
+    shape: torch.Size
+    stride: tuple[int, ...]
+
+
 class _Watch(fx.Interpreter):
-    """Runs the graph and keeps each node's value, tensors without their memory."""
+    """Runs the graph and keeps each node's value, tensors without their memory; of a DTensor its local part.
+
+    Attributes:
+        seen: the values.
+        layouts: those of DTensors.
+        awaited: results of collectives that may be under way.
+        refused: the class of other values that wrap tensors.
+
+    """
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
         self.seen: dict[fx.Node, Any] = {}
+        self.layouts: dict[fx.Node, _Layout] = {}
+        self.awaited: set[fx.Node] = set()
+        self.refused: dict[fx.Node, str] = {}
 
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
+        if isinstance(result, DTensor):
+            self.layouts[n] = _Layout(result.device_mesh, result.placements, result.shape, result.stride())
+        elif isinstance(result, AsyncCollectiveTensor):
+            self.awaited.add(n)
+        elif is_traceable_wrapper_subclass(result):
+            self.refused[n] = type(result).__name__
         self.seen[n] = _outline(result) if isinstance(result, Tensor) else result
         return result
 
 
+def local_part(value: Any) -> Any:
+    """The local tensor of a DTensor, the result of a collective as a plain tensor; any other value itself."""
+    local = value.to_local() if isinstance(value, DTensor) else value
+    return local.clone() if isinstance(local, AsyncCollectiveTensor) else local  # it waits
+
+
+def _distributed(local: Tensor, layout: _Layout) -> DTensor:
+    made: DTensor = DTensor.from_local(
+        local, layout.mesh, layout.placements, run_check=False, shape=layout.shape, stride=layout.stride
+    )
+    return made
+
+
 def _outline(tensor: Tensor) -> Tensor:
+    tensor = local_part(tensor)
     made = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="meta")
     return made.requires_grad_(tensor.requires_grad)
 
@@ -110,7 +157,14 @@ class Relay:
         self.number = len(cut.own)
         watch = _Watch(cut.module)
         watch.run(*values)
-        self.values = watch.seen
+        self.values, self.layouts, self._refused = watch.seen, watch.layouts, watch.refused
+        self.wrapped = {*watch.layouts, *watch.awaited}
+        for node in returned:
+            if node in self.layouts:
+                raise ValueError(
+                    f"the model returns a DTensor ({line_of(node)}), which a stage cannot: return its to_local() or "
+                    "full_tensor()"
+                )
         self._home = dict.fromkeys(cut.inputs, 0) | cut.stage_of
         self._tied: set[fx.Node] = set()
         self._data_dependent = {operation.node for operation in cut.operations if operation.data_dependent_size}
@@ -139,8 +193,16 @@ class Relay:
             if node in self._data_dependent:
                 line = line_of(node)
                 raise ValueError(f"{node.name} is handed to another process, but its size depends on data ({line})")
-            if not isinstance(self.values[node], (Tensor, *_CARRIED)):
-                raise ValueError(f"{node.name} is a {type(self.values[node]).__name__}, which is not handed over")
+            refused = self._refused.get(node, "")
+            if not refused and not isinstance(self.values[node], (Tensor, *_CARRIED)):
+                refused = type(self.values[node]).__name__
+            if refused:
+                raise ValueError(f"{node.name} is a {refused}, which is not handed over ({line_of(node)})")
+            if node in self.layouts and any(placement.is_partial() for placement in self.layouts[node].placements):
+                raise ValueError(
+                    f"{node.name} is a DTensor with a Partial placement, which is not handed over ({line_of(node)}): "
+                    "redistribute it, or let a stage begin elsewhere (begin=)"
+                )
         return crossing
 
     def stage(self, index: int) -> RelayStage:
@@ -198,7 +260,11 @@ class _Building:
                 order = _order(relay.values[node])
                 if relay.values[node].requires_grad:
                     got = graph.call_function(_passed, (got,))
-                self.copies[node] = graph.call_method("permute", (got, _inverse(order))) if order else got
+                got = graph.call_method("permute", (got, _inverse(order))) if order else got
+                if layout := relay.layouts.get(node):
+                    self.attributes[name := f"layout_of_{node.name}"] = layout
+                    got = graph.call_function(_distributed, (got, graph.get_attr(name)))
+                self.copies[node] = got
             for kind, nodes in lane.numbers.items():
                 numbers = graph.call_method("tolist", (packs[kind],))
                 for place, node in enumerate(nodes):
@@ -217,8 +283,10 @@ class _Building:
         lane = relay.lanes[self.index]
         given = []
         for node in lane.tensors:
-            order = _order(relay.values[node])
-            value = graph.call_method("permute", (self._copy(node), order)) if order else self._copy(node)
+            order, value = _order(relay.values[node]), self._copy(node)
+            if node in relay.wrapped:
+                value = graph.call_function(local_part, (value,))
+            value = graph.call_method("permute", (value, order)) if order else value
             value = graph.call_method("contiguous", (value,))
             given.append(graph.call_function(_passed, (value,)) if relay.values[node].requires_grad else value)
         for kind, nodes in lane.numbers.items():

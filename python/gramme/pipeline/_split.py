@@ -14,6 +14,7 @@ from torch import Tensor, fx, nn
 from .. import _C
 from .._compile import compile as _compile
 from .._compile import entry_of
+from .._meshes import keeps_meshes
 from .._torch.names import pytree
 from ..errors import CaptureError
 from ._batch import rows_alike
@@ -105,6 +106,7 @@ class Split(nn.Module):
         self._stand_ins: dict[int, str] = {}  # stand-ins for values of stages, by id
         self.grad_mode = torch.is_grad_enabled()
 
+    @keeps_meshes
     def _backend(self, module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         if self._cut is not None:
             self._refusal = RuntimeError(

@@ -146,7 +146,8 @@ Value* filters_mutated(Trace& trace, const Args& args) {
   positional<0>(args, 0);
   trace.state<protocol::Filters>().changed = true;
   trace.call_in_replay(function, {});
-  if (trace.contract.breaks) trace.scope().set_late_state("a change of the filters of warnings");
+  if (trace.contract.breaks)
+    trace.scope().set_late_state("a change of the filters of warnings", &protocol::shows_others);
   return trace.none();
 }
 

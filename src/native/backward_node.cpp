@@ -101,7 +101,7 @@ class RecordedBackward final : public NodeOfForward {
     std::vector<bool> wanted(num_outputs());
     for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = task_should_compute_output(i);
     const bool create_graph = c10::GradMode::is_enabled();
-    if (create_graph) call->training->stop("a graph of the backward was wanted");
+    if (create_graph) call->training->stop_for_second_derivatives();
     const bool alone = is_only_pass(call);
     const bool in_pass = torch::autograd::get_current_graph_task_id() >= 0;
     if (create_graph && alone && in_pass && current_pass().reentrant_depth_ == 0) {

@@ -14,6 +14,7 @@
 #include "base/once.h"
 #include "native/call.h"
 #include "native/fused.h"
+#include "native/linear.h"
 #include "native/memory.h"
 #include "native/recording.h"
 #include "native/symbolic.h"
@@ -126,6 +127,7 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
     recorded->training = Training::make(std::move(flat));
   recorded->why_not_training = engine && *engine ? engine : recording.why_not_flat();
   recorded->tape = recording.assemble();
+  if (recorded->training) recorded->training->set_flags(second_derivatives_of(*recorded->tape));
   self.recorded.insert(self.recorded.begin(), std::move(recorded));
   ++self.counters.recorded;
   return output;

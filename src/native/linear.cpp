@@ -157,7 +157,7 @@ bool fits(const LinearShape& shape, const at::Tensor& input, const at::Tensor& w
 
 at::Tensor call_linear(const Linear& linear, const at::Tensor& input, const at::Tensor& weight,
                        const at::Tensor& bias) {
-  const bool plain = is_only_cpu(input.key_set()) && is_only_cpu(weight.key_set()) &&
+  const bool plain = !*linear.shape->twice && is_only_cpu(input.key_set()) && is_only_cpu(weight.key_set()) &&
                      (!bias.defined() || is_only_cpu(bias.key_set())) && is_hidden();
   const bool differentiable =
       plain && fits(*linear.shape, input, weight) && torch::autograd::compute_requires_grad(input, weight, bias);
@@ -192,6 +192,13 @@ void run_below_autograd(const Instruction& instruction, Run& run) {
 
 bool is_prepared_linear(const Instruction& instruction) {
   return instruction.invoke == run_linear || instruction.invoke == run_below_autograd;
+}
+
+std::vector<std::shared_ptr<std::atomic<bool>>> second_derivatives_of(const Tape& tape) {
+  std::vector<std::shared_ptr<std::atomic<bool>>> flags;
+  for (const Instruction& instruction : tape.instructions)
+    if (instruction.invoke == run_linear) flags.push_back(static_cast<const Linear&>(*instruction.bound).shape->twice);
+  return flags;
 }
 
 bool makes_no_view(const Instruction& instruction) {

@@ -5,6 +5,10 @@
 // tape, is written, or is the base of an outside view gets PyTorch's own grad_fn. Below autograd it is one kernel call,
 // with sizes and strides computed at each call.
 #pragma once
+#include <atomic>
+#include <memory>
+#include <vector>
+
 #include "native/recorder.h"
 #include "native/tape.h"
 
@@ -16,6 +20,8 @@ void prepare_linear(Instruction& instruction, const std::vector<Observed>& parts
                     bool below_autograd);
 /// True if the instruction was prepared.
 bool is_prepared_linear(const Instruction& instruction);
+/// The flags (LinearShape::twice) by which the tape's instructions learn that second derivatives were asked for.
+std::vector<std::shared_ptr<std::atomic<bool>>> second_derivatives_of(const Tape& tape);
 /// True if it was prepared for below autograd, and its result is no view although PyTorch's is.
 bool makes_no_view(const Instruction& instruction);
 

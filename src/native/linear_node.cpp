@@ -109,6 +109,7 @@ class LinearBackward final : public torch::autograd::Node {
   variable_list apply(variable_list&& gradients) override {
     std::lock_guard<std::mutex> lock(mutex_);
     const Wanted wanted = this->wanted();
+    if (c10::GradMode::is_enabled()) *shape_->twice = true;
     at::Tensor input, weight;
     if (wanted[of_weight(*shape_)])
       input = shape_->flattens ? unpacked(input_, {{shape_->rows, shape_->in}, needs_weight()}) : input_.unpack();

@@ -4,6 +4,7 @@
 #include <c10/util/DimVector.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <atomic>
 #include <memory>
 
 namespace gramme::native {
@@ -16,6 +17,8 @@ struct LinearShape {
   bool flattens = false;         // the input is no matrix
   bool weight_by_row = false;    // the weight's rows are contiguous
   bool weight_first = false;     // eager computes the weight's gradient before the input's
+  /// Set once gradients of gradients were asked for. Their sums associate as in eager over PyTorch's nodes only.
+  std::shared_ptr<std::atomic<bool>> twice = std::make_shared<std::atomic<bool>>(false);
 };
 
 /// True if operators on tensors with these keys reach only CPU kernels and autograd, on this thread at present.

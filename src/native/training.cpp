@@ -344,6 +344,11 @@ void Training::stop(std::string why) {
   why_stopped_ = std::move(why);
 }
 
+void Training::stop_for_second_derivatives() {
+  stop("a graph of the backward was wanted");
+  for (const auto& flag : flags_) *flag = true;
+}
+
 std::shared_ptr<const ForwardPlan> Training::plan() {
   std::lock_guard<std::mutex> lock(mutex_);
   const bool known = std::ranges::any_of(tapes_, [](const auto& tapes) { return !tapes.empty(); });

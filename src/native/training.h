@@ -67,6 +67,9 @@ class Training : public std::enable_shared_from_this<Training> {
   void add(size_t piece, std::shared_ptr<const BackwardTape> tape);
   /// Stops using recorded backwards.
   void stop(std::string why);
+  /// The same where gradients of gradients were asked for; sets the flags.
+  void stop_for_second_derivatives();
+  void set_flags(std::vector<std::shared_ptr<std::atomic<bool>>> flags) { flags_ = std::move(flags); }
   /// How the flat tape writes to an input. Hidden: without raising its version counter.
   enum class Written : uint8_t { No, Hidden, Counted };
   Written written(size_t input) const { return written_[input]; }
@@ -112,6 +115,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::vector<uint32_t> versions_;  // by shown: eager's version
   std::vector<int32_t> owners_;
   std::string why_stopped_;
+  std::vector<std::shared_ptr<std::atomic<bool>>> flags_;  // of the tape that runs without this
   std::vector<std::vector<std::shared_ptr<const BackwardTape>>> tapes_;  // by piece
   std::shared_ptr<const ForwardPlan> plan_;                              // null: none yet, or outdated by new tapes
 };

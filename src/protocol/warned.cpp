@@ -52,7 +52,35 @@ PyObject* issue(PyObject*, PyObject* const* args, Py_ssize_t) {
 PyMethodDef issue_method = {"warn_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&issue)), METH_FASTCALL,
                             nullptr};
 
+/// True if the value is the object, or a list made in the capture of the object's items.
+bool is_as_before(value::Value* value, PyObject* object) {
+  if (!value) return !object;
+  if (!object || value->written) return false;
+  if (value->existing()) return value->object == object;
+  auto* copy = value->kind == value::Kind::List ? static_cast<value::List*>(value) : nullptr;
+  if (!copy || !PyList_CheckExact(object)) return false;
+  const std::vector<value::Value*>& items = copy->items();
+  for (size_t i = 0; i < items.size(); ++i)
+    if (i >= static_cast<size_t>(PyList_GET_SIZE(object)) || items[i]->object != PyList_GET_ITEM(object, i)) return false;
+  return items.size() == static_cast<size_t>(PyList_GET_SIZE(object));
+}
+
 }  // namespace
+
+bool shows_others(trace::Capture& capture) {
+  auto& trace = static_cast<Trace&>(capture);
+  for (const char* name : {"warnings", "_py_warnings"}) {
+    PyObject* module = known_module(name);
+    if (!module) continue;
+    auto* seen = trace.see_as<value::Module>(trace.pinned(module));
+    if (!seen) return true;
+    for (auto& [key, now] : static_cast<value::Namespace*>(seen->names)->names)
+      if ((now.written || (now.value && now.value->written)) &&
+          !is_as_before(now.value, PyDict_GetItem(PyModule_GetDict(module), key)))
+        return true;
+  }
+  return false;
+}
 
 bool writes_filters(Trace& trace) {
   if (filters_are_contexts()) cannot(Reason::CallSkipped, "warnings.warn() under context_aware_warnings");

@@ -318,7 +318,8 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
                          overlaps_in_part(call, outcome, leaves) || types_may_be_refused(call, outcome);
   expect_write(outcome, leaves, may_raise);
   if (may_raise) expect_raise();
-  if (late_state_) cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);
+  if (late_state_ && (!is_late_ || is_late_(capture_)))
+    cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);
   if (late_seed_ && outcome.random) cannot(Reason::LateEffect, std::string("a random operation after ") + late_seed_);
   if (!capture_.effects().empty() && aten::saved_tensors_hooked())
     cannot(Reason::LateEffect, "an operation of which hooks of saved tensors hear");

@@ -251,8 +251,9 @@ class Scope {
   void close(value::Tensor* tensor);
   /// The same for a change of requires_grad.
   void toggle(value::Tensor* tensor);
-  /// Notes that replay changes a state of the process, under which no later (random) operation may be captured.
-  void set_late_state(const char* name) { late_state_ = name; }
+  /// Notes that replay changes a state of the process, under which no later (random) operation may be captured. With
+  /// `is_late`, one may be while that returns false, since the program has put the state back.
+  void set_late_state(const char* name, bool (*is_late)(Capture&) = nullptr) { late_state_ = name, is_late_ = is_late; }
   void set_late_seed(const char* name) { late_seed_ = name; }
   /// Notes a default dtype that the program set: later calls are inferred under it, but run under the former one.
   void note_default_dtype(PyObject* before, PyObject* now);
@@ -420,6 +421,7 @@ class Scope {
   int handlers_off_;        // nesting depth of switching them off
   std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
+  bool (*is_late_)(Capture&) = nullptr;  // whether late_state_ still differs; null: always
   Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now
   Contents contents_;
   mutable Extensions states_;  // each is made at its first use

@@ -61,7 +61,8 @@ bool is_as_before(value::Value* value, PyObject* object) {
   if (!copy || !PyList_CheckExact(object)) return false;
   const std::vector<value::Value*>& items = copy->items();
   for (size_t i = 0; i < items.size(); ++i)
-    if (i >= static_cast<size_t>(PyList_GET_SIZE(object)) || items[i]->object != PyList_GET_ITEM(object, i)) return false;
+    if (i >= static_cast<size_t>(PyList_GET_SIZE(object)) || items[i]->object != PyList_GET_ITEM(object, i))
+      return false;
   return items.size() == static_cast<size_t>(PyList_GET_SIZE(object));
 }
 

@@ -422,7 +422,7 @@ class Scope {
   std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   bool (*is_late_)(Capture&) = nullptr;  // whether late_state_ still differs; null: always
-  Owned<> first_dtype_, dtype_;  // torch's defaults: the first one if it was ever changed, and the one now
+  Owned<> first_dtype_, dtype_;          // torch's defaults: the first one if it was ever changed, and the one now
   Contents contents_;
   mutable Extensions states_;  // each is made at its first use
 };

@@ -70,16 +70,13 @@ bool is_as_before(value::Value* value, PyObject* object) {
 
 bool shows_others(trace::Capture& capture) {
   auto& trace = static_cast<Trace&>(capture);
-  for (const char* name : {"warnings", "_py_warnings"}) {
-    PyObject* module = known_module(name);
-    if (!module) continue;
-    auto* seen = trace.see_as<value::Module>(trace.pinned(module));
-    if (!seen) return true;
-    for (auto& [key, now] : static_cast<value::Namespace*>(seen->names)->names)
-      if ((now.written || (now.value && now.value->written)) &&
-          !is_as_before(now.value, PyDict_GetItem(PyModule_GetDict(module), key)))
-        return true;
-  }
+  PyObject* module = known_module("warnings");
+  auto* seen = module ? trace.see_as<value::Module>(trace.pinned(module)) : nullptr;
+  if (!seen) return true;
+  for (auto& [name, now] : static_cast<value::Namespace*>(seen->names)->names)
+    if ((now.written || (now.value && now.value->written)) &&
+        !is_as_before(now.value, PyDict_GetItem(PyModule_GetDict(module), name)))
+      return true;
   return false;
 }
 

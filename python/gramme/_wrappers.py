@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ._torch.names import DTENSOR_SPEC, loaded
+
 __all__ = [
     "canonical",
     "compared",
@@ -21,6 +23,7 @@ __all__ = [
     "inner_tensors",
     "is_immutable",
     "is_traceable",
+    "sizeless",
     "unflatten",
     "with_others",
 ]
@@ -71,8 +74,25 @@ def is_traceable(cls: type) -> bool:
     return wraps and hasattr(cls, "__tensor_flatten__") and hasattr(cls, "__tensor_unflatten__")
 
 
+def sizeless(dtype: torch.dtype) -> Any:
+    """The part of a DTensor's context that tells its sizes, without them."""
+    return loaded(DTENSOR_SPEC).TensorMeta(torch.Size(()), (), dtype)  # type: ignore[union-attr]
+
+
+def _without_sizes(context: Any) -> Any:
+    """A DTensor's context without its sizes, since __tensor_unflatten__ takes those that it is given."""
+    module = loaded(DTENSOR_SPEC)
+    if module is None or type(context) is not tuple:
+        return context
+    return tuple(sizeless(item.dtype) if type(item) is module.TensorMeta else item for item in context)
+
+
 def canonical(names: Sequence[str], context: Any) -> tuple[tuple[str, ...], Any]:
     """One object for equal names of inner tensors and equal contexts, for the life of the process."""
+    if isinstance(context, _Context):
+        context = context._replace(context=_without_sizes(context.context))
+    else:
+        context = _without_sizes(context)
     key = tuple(names), _key(context)
     return _known.setdefault(key, (tuple(names), context))
 

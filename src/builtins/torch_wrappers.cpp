@@ -2,6 +2,8 @@
 // everything it reads is guarded. Calls of their classes on tensors of the graph become nodes.
 #include "builtins/torch_wrappers.h"
 
+#include <algorithm>
+
 #include "aten/classes.h"
 #include "base/imported.h"
 #include "base/text.h"
@@ -61,17 +63,33 @@ Owned<> real_of_made(Trace& trace, Object* object, PyTypeObject* type) {
   });
 }
 
+/// True for the part of a DTensor's context that tells sizes: those that __tensor_unflatten__ is given replace them.
+bool tells_sizes(const Tuple* tuple) {
+  PyObject* const meta = of_torch::if_loaded(of_torch::DtensorMeta);
+  return meta && tuple && reinterpret_cast<PyObject*>(tuple->type) == meta;
+}
+
+Owned<> items_of(Trace& trace, const std::vector<Value*>& values, PyTypeObject* type) {
+  Owned<> items = take(PyList_New(0));
+  for (Value* item : values) check(PyList_Append(items.get(), real_of(trace, item, type).get()));
+  return items;
+}
+
 /// The real object of a value, guarded by identity or equality.
 Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
   value = trace.see(value);
+  auto* tuple = as<Tuple>(value);
+  if (tells_sizes(tuple)) {
+    const Owned<> sizeless = imported("gramme._wrappers", "sizeless");
+    return take(PyObject_CallOneArg(sizeless.get(), real_of(trace, tuple->items.at(2), type).get()));
+  }
+  if (tuple && std::ranges::any_of(tuple->items, [&](Value* item) { return tells_sizes(as<Tuple>(trace.see(item))); }))
+    return trace::made_tuple(tuple->type, take(PyList_AsTuple(items_of(trace, tuple->items, type).get())));
   if (Owned<> constant = trace.concrete(value)) return constant;
   if (auto* number = as<Number>(value))
     if (PyObject* known = trace.scope().specialize(number)) return share(known);
-  auto* tuple = as<Tuple>(value);
   if (tuple || value->kind == Kind::List) {
-    Owned<> items = take(PyList_New(0));
-    for (Value* item : tuple ? tuple->items : protocol::items_of(trace, value))
-      check(PyList_Append(items.get(), real_of(trace, item, type).get()));
+    Owned<> items = items_of(trace, tuple ? tuple->items : protocol::items_of(trace, value), type);
     return tuple ? trace::made_tuple(tuple->type, take(PyList_AsTuple(items.get()))) : std::move(items);
   }
   if (auto* dict = as<Dict>(value)) {
@@ -99,9 +117,9 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
                                      protocol::type_of(value)->tp_name + " in it");
 }
 
-/// The record with all sizes constant: a wrapper's class computes its sizes from the inner tensors' in unknown ways.
+/// The record with all sizes constant, unless the graph runs as it is: compilers have no symbols for inner tensors.
 const meta::Record* fixed(Trace& trace, const meta::Record* record) {
-  if (!record->symbolic) return record;
+  if (!record->symbolic || trace.contract.as_is) return record;
   meta::mapped(record, [&](shape::SymInt number) {
     trace.fixed(number);
     return number;
@@ -138,6 +156,17 @@ Inside inside_of(Trace& trace, Tensor* wrapper, const std::vector<PyObject*>& na
   return found;
 }
 
+/// Takes sizes for the same that vary in both and are equal now.
+void relate(Trace& trace, const meta::Record& wrapper, const meta::Record& inner) {
+  if (wrapper.sizes.size() != inner.sizes.size()) return;
+  for (size_t d = 0; d < inner.sizes.size(); ++d) {
+    const shape::SymInt outer = wrapper.sizes[d], own = inner.sizes[d];
+    if (outer.is_number() || own.is_number() || outer == own) continue;
+    if (trace.shapes.assumptions.hint(outer.expr()) != trace.shapes.assumptions.hint(own.expr())) continue;
+    if (const shape::Expr equal = shape::equal(outer.expr(), own.expr())) trace.shapes.learn(equal, trace.position());
+  }
+}
+
 std::vector<PyObject*> names_in(Trace& trace, Value* list) {
   std::vector<PyObject*> names;
   for (Value* item : protocol::items_of(trace, list)) {
@@ -164,6 +193,9 @@ void look(Trace& trace, Tensor* wrapper) {
     const Owned<> add = imported("gramme._wrappers", "with_others");
     context = take(PyObject_CallFunctionObjArgs(add.get(), context.get(), inside.others.get(), nullptr));
   }
+  for (const Tensor* each : inside.tensors) relate(trace, *wrapper->record, *each->record);
+  for (Tensor* each : inside.tensors) each->record = trace.shapes.simplified(each->record);
+  wrapper->record = trace.shapes.simplified(wrapper->record);
   std::vector<const meta::Record*> parts;
   std::vector<trace::Wrappers::Part>& known = trace.scope().state<trace::Wrappers>().parts[wrapper];
   known.clear();

@@ -30,7 +30,14 @@ const Record* replaced(const Record* record, Replace&& replace) {
   for (SymInt size : record->sizes) sizes.push_back(one(size));
   for (SymInt stride : record->strides) strides.push_back(one(stride));
   const SymInt offset = one(record->storage_offset);
-  return fits ? with_geometry(record, std::move(sizes), std::move(strides), offset) : nullptr;
+  std::vector<const Record*> parts;
+  for (const Record* part : record->parts) {
+    parts.push_back(replaced(part, replace));
+    fits &= parts.back() != nullptr;
+  }
+  if (!fits) return nullptr;
+  const Record* made = with_geometry(record, std::move(sizes), std::move(strides), offset);
+  return parts.empty() ? made : with_parts(made, std::move(parts), record->context);
 }
 
 /// The arguments with each leaf replaced by `replace(leaf)`, allocated in the arena.

@@ -1,6 +1,7 @@
 """Programs over distributed tensors, run by each of two processes: uncompiled, and compiled for several backends."""
 
 from datetime import timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from torch.distributed.tensor.parallel import (
     loss_parallel,
     parallelize_module,
 )
+from torch.utils import _pytree as pytree
 
 from e2e.collectives import BACKENDS, Program, rows
-from e2e.several_processes import copied
+from e2e.several_processes import copied, is_equal
 
 PROGRAMS: dict[str, Program] = {}
 GRAPHS = {
@@ -238,6 +240,69 @@ def outcome(f: Any, args: list[Any], parameters: list[nn.Parameter]) -> Any:
     for each in parameters:
         each.grad = None
     return [plain(result), plain(args), plain(gradients)]
+
+
+def parallel_layers(rank: int) -> Any:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 4))
+    return parallelize_module(model, mesh(), {"0": ColwiseParallel(), "2": RowwiseParallel()})
+
+
+def parallel_sequences(rank: int) -> Any:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 6), nn.Linear(6, 4))
+    plan = {"0": SequenceParallel(), "1": ColwiseParallel(input_layouts=Shard(1)), "2": RowwiseParallel()}
+    return parallelize_module(model, mesh(), plan)
+
+
+def sums(over: Any, x: torch.Tensor) -> torch.Tensor:
+    return DTensor.from_local(x, over, [Shard(0)]).sum(0).full_tensor() * x.shape[0]
+
+
+@cache
+def one_mesh() -> Any:
+    return mesh()
+
+
+VARYING: dict[str, Any] = {  # for many sizes: what is called, and what makes its argument
+    "parallel layers": (parallel_layers, lambda rank, size: rows(0, size, 4)),
+    "parallel sequences": (parallel_sequences, lambda rank, size: rows(0, 2, 2 * size, 4)),
+    "made inside": (
+        lambda rank: partial(sums, mesh()),
+        lambda rank, size: rows(rank, size, 3),
+    ),
+    "an argument": (
+        lambda rank: lambda x: (x * 2).relu() + x.shape[0],
+        lambda rank, size: DTensor.from_local(rows(rank, size, 3), one_mesh(), [Shard(0)]),
+    ),
+    "a replicated argument": (
+        lambda rank: lambda x: (x + 1).redistribute(placements=[Shard(0)]).to_local() * x.shape[1],
+        lambda rank, size: DTensor.from_local(rows(0, 2, size), one_mesh(), [Replicate()]),
+    ),
+}
+SIZES = (3, 4, 5, 6, 8, 2, 1, 7, 9)
+
+
+def run_sizes(rank: int, store: str, folder: str) -> None:
+    """One of two processes: of each program and backend the sizes at which it differs, and captures."""
+    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2, timeout=timedelta(seconds=120))
+    found: dict[Any, Any] = {}
+    for name, (make, argument) in VARYING.items():
+        f = make(rank)
+        parameters = list(f.parameters()) if isinstance(f, nn.Module) else []
+        for backend in BACKENDS:
+            gramme.reset()
+            compiled = gramme.compile(f, backend=backend, recompile_limit=64)
+            differs = []
+            for size in SIZES:
+                args = [argument(rank, size)]
+                made, expected = (outcome(each, args, parameters) for each in (compiled, f))
+                leaves, others = pytree.tree_leaves(made), pytree.tree_leaves(expected)
+                if len(leaves) != len(others) or not all(map(is_equal, leaves, others)):
+                    differs.append(size)
+            found[name, backend] = differs, gramme.statistics(compiled).captures
+    torch.save(found, Path(folder) / str(rank))
+    dist.destroy_process_group()
 
 
 def run_all(rank: int, store: str, folder: str) -> None:

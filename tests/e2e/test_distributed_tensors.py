@@ -1,5 +1,6 @@
 """Distributed tensors in graphs: two processes see what they see uncompiled."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,3 +29,13 @@ def test_both_processes_see_what_they_see_uncompiled(name: str, found: list[dict
 @pytest.mark.parametrize("name", distributed_tensors.PROGRAMS)
 def test_graphs(name: str, found: list[dict[str, Any]]) -> None:
     assert [of_rank[name]["graphs"] for of_rank in found] == [distributed_tensors.GRAPHS.get(name, 1)] * 2
+
+
+def test_one_capture_for_many_sizes(tmp_path: Path) -> None:
+    """Sizes of one aside, which are captured by themselves; a compiler gets arguments of one size each."""
+    sizes = distributed_tensors.SIZES
+    for of_rank in run(distributed_tensors.run_sizes, tmp_path, 2):
+        for (name, backend), (differs, captures) in of_rank.items():
+            assert differs == [], (name, backend)
+            most = len(sizes) if "argument" in name and backend == "aot_eager" else 4
+            assert captures <= most, (name, backend)

@@ -292,6 +292,7 @@ DYNAMO_EVAL_FRAME = "torch._dynamo.eval_frame"
 DYNAMO_EXC = "torch._dynamo.exc"
 DYNAMO_FUNCTIONS = "torch._dynamo.variables.functions"
 DYNAMO_OUTPUT_GRAPH = "torch._dynamo.output_graph"
+DTENSOR_SPEC = "torch.distributed.tensor._dtensor_spec"
 AOT_RUNTIME = "torch._functorch._aot_autograd.runtime_wrappers"
 FUNCTORCH_CONFIG = "torch._functorch.config"
 HIGHER_ORDER = "torch._higher_order_ops"
@@ -307,6 +308,7 @@ LOOKED_AT = (
     DYNAMO_EXC,
     DYNAMO_FUNCTIONS,
     DYNAMO_OUTPUT_GRAPH,
+    DTENSOR_SPEC,
     AOT_RUNTIME,
     FUNCTORCH_CONFIG,
     HIGHER_ORDER,

@@ -74,6 +74,8 @@ NOT_OPERATORS = {
 
 # Plain Python on plain values, which Dynamo special-cases or puts in the graph.
 INLINE = """
+    torch.__future__:get_overwrite_module_params_on_conversion
+    torch.__future__:get_swap_module_params_on_conversion
     torch:_check_is_size
     torch:_check_tensor_all
     torch:_check_tensor_all_with

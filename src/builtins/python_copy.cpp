@@ -168,8 +168,29 @@ Value* deep(Trace& trace, const Args& args) {
   return Copier(trace, true).copy(object);
 }
 
+/// True for constants whose pickle does not depend on which objects they are.
+bool is_told_by_value(PyObject* constant) {
+  return constant == Py_None || PyBool_Check(constant) || PyLong_CheckExact(constant) || PyFloat_CheckExact(constant);
+}
+
+/// pickle.dumps() of a dict of keyword arguments, by which libraries make keys of caches.
+Value* pickled(Trace& trace, const Args& args) {
+  auto* dict = args.positional == 1 && !args.names ? trace.see_as<Dict>(args[0]) : nullptr;
+  const Owned<> plain = dict && dict->type == &PyDict_Type ? trace.concrete(dict) : Owned<>();
+  PyObject *key, *item;
+  bool known = static_cast<bool>(plain);
+  for (Py_ssize_t at = 0; known && PyDict_Next(plain.get(), &at, &key, &item);)
+    known = PyUnicode_CheckExact(key) && is_told_by_value(item);
+  if (!known) cannot(Reason::ArgumentKind, "pickle.dumps() of anything but a dict of strings and plain constants");
+  PyObject* const dumps = once([] { return real("_pickle", "dumps"); });
+  return trace.constant(trace.keep(take(PyObject_CallOneArg(dumps, plain.get()))));
+}
+
 }  // namespace
 
-void register_copy() { add_rows("copy", Takes::Asked, {{"copy", &shallow}, {"deepcopy", &deep}}); }
+void register_copy() {
+  add_rows("copy", Takes::Asked, {{"copy", &shallow}, {"deepcopy", &deep}});
+  add_rows("_pickle", {{"dumps", &pickled}});
+}
 
 }  // namespace gramme::builtins

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "aten/classes.h"
 #include "base/once.h"
 #include "base/text.h"
 #include "builtins/file_rules.h"
@@ -33,6 +34,18 @@ Value* of_tensor(Trace& trace, const Args& args) {
   }
   static PyObject* text = intern(name.text);
   return protocol::call_method(trace, tensor, text, {});
+}
+
+/// torch._has_compatible_shallow_copy_type(x, y), by which Module.to() decides how it changes a parameter.
+Value* shares_form(Trace& trace, const Args& args) {
+  const auto [first, second] = positional<2>(args, 2);
+  const auto is_dense = [&](Value* value) {
+    auto* tensor = trace.see_as<Tensor>(value);
+    return tensor && aten::is_exact_tensor_type(tensor->record->type) && meta::is_strided(*tensor->record);
+  };
+  if (!is_dense(first) || !is_dense(second))
+    cannot(Reason::ArgumentKind, "torch._has_compatible_shallow_copy_type of other than dense tensors");
+  return trace.boolean(true);
 }
 
 bool comes_from_data(Trace& trace, Value* value) {
@@ -198,6 +211,7 @@ Value* all_valid(Trace& trace, value::Function* function, const Args& args) {
 // ---- tables
 
 void register_questions() {
+  add_rows({{of_torch::HasCompatibleType, &shares_form}});
   add_rows("torch", {{"is_tensor", &is_tensor},
                      {"numel", &of_tensor<"numel">},
                      {"is_floating_point", &of_tensor<"is_floating_point">},

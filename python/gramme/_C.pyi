@@ -72,8 +72,8 @@ class Captured:
         """(holder, name) of constants that a backward of the program reads: cells (no name), dicts and others."""
     def symbols(self) -> list[tuple[int, int, int | None, int | None, bool] | None]:
         """By symbol: the index of its input, value, lowest, highest, whether unbacked; None if it is no input."""
-    def sizes(self, values: list[Any]) -> list[tuple[list[Any], list[Any], Any] | None]:
-        """Sizes, strides and offset of the inputs whose sizes vary, computed of `values`, by symbol; else None.
+    def sizes(self, values: list[Any]) -> list[tuple[list[Any], list[Any], Any, list[Any]] | None]:
+        """Sizes, strides, offset and parts of inputs whose sizes vary, computed of `values`, by symbol; else None.
 
         Where they cannot be computed, the symbols become constants.
         """

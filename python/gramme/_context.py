@@ -30,7 +30,6 @@ from ._torch.names import (
     compile_context,
     tracing,
 )
-from ._wrappers import inner_tensors, is_traceable
 
 if TYPE_CHECKING:
     from . import _C
@@ -169,8 +168,10 @@ class Context(TracingContext):
 
     def _describe(self, index: int, tensor: torch.Tensor, source: Source) -> None:
         """Describes how an input may vary."""
+        from ._symbols import all_static
+
         varies = self.symbols is not None and self.symbols.vary(index)
-        describe: Describe = partial(self.symbols.context, index) if self.symbols and varies else _all_static
+        describe: Describe = partial(self.symbols.context, index) if self.symbols and varies else all_static
         self._tensor_to_context[tensor] = describe(tensor, source)
         assert self._fake_mode is not None
         self._fakes.extend(_fakes_of_gradient(self._fake_mode, tensor, source, describe))
@@ -272,29 +273,6 @@ def forget_items(mode: FakeTensorMode) -> None:
         return fake
 
     converter.from_real_tensor = without_item  # type: ignore[method-assign]
-
-
-def _all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
-    """The context in which nothing varies: neither the tensor, nor the base it views, nor tensors that it wraps."""
-    from ._torch.names import AttrSource, DimDynamic, StatefulSymbolicContext, SubclassSymbolicContext
-
-    count = tensor.dim()
-    base = tensor._base if tensor._is_view() else None
-    wraps = is_traceable(type(tensor))
-    inner = inner_tensors(tensor) if wraps else {}
-    made = partial(
-        SubclassSymbolicContext,
-        inner_contexts={name: _all_static(part, AttrSource(source, name)) for name, part in inner.items()},
-    )
-    return (made if wraps else StatefulSymbolicContext)(
-        dynamic_sizes=[DimDynamic.STATIC] * count,
-        dynamic_strides=[DimDynamic.INFER_STRIDE] * count,
-        constraint_sizes=[None] * count,
-        constraint_strides=[None] * count,
-        view_base_context=None if base is None else _all_static(base, AttrSource(source, "_base")),
-        tensor_source=source,
-        shape_env_to_source_to_symbol_cache={},
-    )
 
 
 def _fakes_of_gradient(

@@ -8,7 +8,8 @@ Only imported when sizes vary: sympy takes most of a second to import.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sympy  # type: ignore[import-untyped, unused-ignore]
@@ -21,16 +22,18 @@ from ._torch.names import (
     ShapeEnv,
     Source,
     StatefulSymbolicContext,
+    SubclassSymbolicContext,
     TensorProperty,
     TensorPropertySource,
 )
+from ._wrappers import inner_tensors, is_traceable
 
 if TYPE_CHECKING:
     from . import _C
 
-__all__ = ["Symbols"]
+__all__ = ["Symbols", "all_static"]
 
-_Sizes = tuple[list[Any], list[Any], Any]
+_Sizes = tuple[list[Any], list[Any], Any, list[Any]]  # the last: of the tensors inside, or None
 
 
 class Symbols:
@@ -98,17 +101,28 @@ class Symbols:
         """
         sizes = self._sizes[index]
         assert sizes is not None
+        return self._described(sizes, tensor, source)
+
+    def _described(self, sizes: _Sizes, tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
         known = _known(tensor, source, sizes)
         gradient = tensor.grad if tensor.is_leaf else None
         if gradient is not None:
             known |= _known(gradient, AttrSource(source, "grad"), sizes)
-        context = _context(tensor, source, [_kind(size) for size in sizes[0]], DimDynamic.DYNAMIC)
+        make: Any = StatefulSymbolicContext
+        if sizes[3]:
+            inner = zip(inner_tensors(tensor).items(), sizes[3], strict=True)
+            contexts = {name: self._of_part(row, part, AttrSource(source, name)) for (name, part), row in inner}
+            make = partial(SubclassSymbolicContext, inner_contexts=contexts)
+        context = _context(tensor, source, [_kind(size) for size in sizes[0]], DimDynamic.DYNAMIC, make)
         context.shape_env_to_source_to_symbol_cache[id(self._env)] = known
         made = self._env.create_symbolic_sizes_strides_storage_offset(tensor, source, symbolic_context=context)
         if len(known) >= len(_flat(sizes)) and [*map(_expression, _flat(sizes))] != [*map(_expression, _flat(made))]:
             self._specialize(sizes)
         self._override_hints(tensor, sizes)
         return context
+
+    def _of_part(self, sizes: _Sizes | None, tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
+        return all_static(tensor, source) if sizes is None else self._described(sizes, tensor, source)
 
     def _override_hints(self, tensor: torch.Tensor, sizes: _Sizes) -> None:
         """Sets the usual sizes given by torch._dynamo.mark_dynamic, for which compilers tune kernels."""
@@ -145,15 +159,40 @@ class Symbols:
         env.freeze()
 
 
+def all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
+    """The context in which nothing varies: neither the tensor, nor the base it views, nor tensors that it wraps."""
+    count = tensor.dim()
+    base = tensor._base if tensor._is_view() else None
+    wraps = is_traceable(type(tensor))
+    inner = inner_tensors(tensor) if wraps else {}
+    made = partial(
+        SubclassSymbolicContext,
+        inner_contexts={name: all_static(part, AttrSource(source, name)) for name, part in inner.items()},
+    )
+    return (made if wraps else StatefulSymbolicContext)(
+        dynamic_sizes=[DimDynamic.STATIC] * count,
+        dynamic_strides=[DimDynamic.INFER_STRIDE] * count,
+        constraint_sizes=[None] * count,
+        constraint_strides=[None] * count,
+        view_base_context=None if base is None else all_static(base, AttrSource(source, "_base")),
+        tensor_source=source,
+        shape_env_to_source_to_symbol_cache={},
+    )
+
+
 def _context(
-    tensor: torch.Tensor, source: Source, sizes: list[DimDynamic], strides: DimDynamic
+    tensor: torch.Tensor,
+    source: Source,
+    sizes: list[DimDynamic],
+    strides: DimDynamic,
+    make: Callable[..., StatefulSymbolicContext] = StatefulSymbolicContext,
 ) -> StatefulSymbolicContext:
     base = tensor._base if tensor._is_view() else None
     of_base = None
     if base is not None:
         varies = [DimDynamic.DYNAMIC] * base.dim()
         of_base = _context(base, AttrSource(source, "_base"), varies, DimDynamic.INFER_STRIDE)
-    return StatefulSymbolicContext(
+    return make(
         dynamic_sizes=sizes,
         dynamic_strides=[strides] * len(sizes),
         constraint_sizes=[None] * len(sizes),

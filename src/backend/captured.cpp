@@ -140,17 +140,31 @@ Owned<> Captured::symbols() {
   return result;
 }
 
+namespace {
+/// A row of Captured::sizes(); null if a number has no form in Python.
+Owned<> row_of(Computed& computed, const meta::Record& record) {
+  if (!record.symbolic) return share(Py_None);
+  Owned<> sizes = computed.list(record.sizes);
+  Owned<> strides = sizes ? computed.list(record.strides) : Owned<>();
+  PyObject* offset = strides ? computed.of(record.storage_offset) : nullptr;
+  if (!offset) return {};
+  Owned<> parts = take(PyList_New(0));
+  for (const meta::Record* part : record.parts) {
+    const Owned<> row = row_of(computed, *part);
+    if (!row) return {};
+    check(PyList_Append(parts.get(), row.get()));
+  }
+  return take(PyTuple_Pack(4, sizes.get(), strides.get(), offset, parts.get()));
+}
+}  // namespace
+
 Owned<> Captured::sizes(PyObject* values) {
   Computed computed(values);
   Owned<> result = take(PyList_New(0));
   for (const graph::Node* node : placeholders()) {
-    const bool varies = node->record && node->record->symbolic;
-    Owned<> sizes = varies ? computed.list(node->record->sizes) : Owned<>();
-    Owned<> strides = sizes ? computed.list(node->record->strides) : Owned<>();
-    PyObject* offset = strides ? computed.of(node->record->storage_offset) : nullptr;
-    Owned<> row = offset ? take(PyTuple_Pack(3, sizes.get(), strides.get(), offset)) : share(Py_None);
-    if (varies && !offset) fix(*node->record);
-    check(PyList_Append(result.get(), row.get()));
+    Owned<> row = node->record ? row_of(computed, *node->record) : share(Py_None);
+    if (!row) fix(*node->record);
+    check(PyList_Append(result.get(), row ? row.get() : Py_None));
   }
   return result;
 }
@@ -270,6 +284,7 @@ void Captured::fix(const meta::Record& record) {
   std::ranges::for_each(record.sizes, each);
   std::ranges::for_each(record.strides, each);
   each(record.storage_offset);
+  for (const meta::Record* part : record.parts) fix(*part);
 }
 
 void Captured::restart() {

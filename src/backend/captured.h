@@ -58,9 +58,9 @@ class Captured {
   /// A list by symbol: (index of the input with its value, present value, lowest, highest, whether no branch may depend
   /// on it); None for a missing bound, and for symbols that are no inputs.
   Owned<> symbols();
-  /// A list with (sizes, strides, offset) for each tensor input whose sizes vary: lists that Python's operators compute
-  /// from `values`, one object for each symbol. None for other inputs. Symbols in an expression without Python
-  /// operators become constants.
+  /// A list with (sizes, strides, offset, parts) for each tensor input whose sizes vary: lists that Python's operators
+  /// compute from `values`, one object for each symbol, and such a list for the tensors inside a wrapper. None for
+  /// other inputs. Symbols in an expression without Python operators become constants.
   Owned<> sizes(PyObject* values);
   /// The sources of the symbols, in the form of sources(); None for unbacked symbols.
   Owned<> symbol_sources() const;

@@ -35,7 +35,8 @@ std::pair<const Node*, size_t> taken_from(const Node& node) {
 
 bool can_be_computed(const meta::Record& record, Computed& computed) {
   if (!record.symbolic) return true;
-  return computed.list(record.sizes) && computed.list(record.strides) && computed.of(record.storage_offset);
+  return computed.list(record.sizes) && computed.list(record.strides) && computed.of(record.storage_offset) &&
+         std::ranges::all_of(record.parts, [&](const meta::Record* part) { return can_be_computed(*part, computed); });
 }
 
 }  // namespace

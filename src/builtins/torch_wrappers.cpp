@@ -117,9 +117,9 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
                                      protocol::type_of(value)->tp_name + " in it");
 }
 
-/// The record with all sizes constant, unless the graph runs as it is: compilers have no symbols for inner tensors.
+/// The record with all sizes constant in captures that are not run.
 const meta::Record* fixed(Trace& trace, const meta::Record* record) {
-  if (!record->symbolic || trace.contract.as_is) return record;
+  if (!record->symbolic || trace.contract.runs) return record;
   meta::mapped(record, [&](shape::SymInt number) {
     trace.fixed(number);
     return number;

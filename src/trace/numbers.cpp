@@ -1,5 +1,6 @@
 // Numbers in the graph: inputs, nodes computed from them, and specialisation where the capture needs the value.
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "base/imported.h"
@@ -272,12 +273,16 @@ void Scope::place_symbols() {
       place(node);
     });
   };
+  const std::function<void(const graph::Node*, const meta::Record&)> place_of = [&](const graph::Node* tensor,
+                                                                                    const meta::Record& record) {
+    if (!record.symbolic) return;
+    for (const shape::SymInt size : record.sizes) place_all(tensor, size);
+    for (const shape::SymInt stride : record.strides) place_all(tensor, stride);
+    place_all(tensor, record.storage_offset);
+    for (const meta::Record* part : record.parts) place_of(tensor, *part);
+  };
   for (graph::Node* input : inputs) {
-    if (input->record && input->record->symbolic) {
-      for (const shape::SymInt size : input->record->sizes) place_all(input, size);
-      for (const shape::SymInt stride : input->record->strides) place_all(input, stride);
-      place_all(input, input->record->storage_offset);
-    }
+    if (input->record) place_of(input, *input->record);
     if (!is_size(input) || !tensors.contains(input->source->base)) place(input);
   }
   std::ranges::for_each(inputs, place);

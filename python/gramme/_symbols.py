@@ -111,7 +111,9 @@ class Symbols:
         make: Any = StatefulSymbolicContext
         if sizes[3]:
             inner = zip(inner_tensors(tensor).items(), sizes[3], strict=True)
-            contexts = {name: self._of_part(row, part, AttrSource(source, name)) for (name, part), row in inner}
+            contexts: dict[str, Any] = {
+                name: self._of_part(row, part, AttrSource(source, name)) for (name, part), row in inner
+            }
             make = partial(SubclassSymbolicContext, inner_contexts=contexts)
         context = _context(tensor, source, [_kind(size) for size in sizes[0]], DimDynamic.DYNAMIC, make)
         context.shape_env_to_source_to_symbol_cache[id(self._env)] = known

@@ -41,10 +41,15 @@ Value* shares_form(Trace& trace, const Args& args) {
   const auto [first, second] = positional<2>(args, 2);
   const auto is_dense = [&](Value* value) {
     auto* tensor = trace.see_as<Tensor>(value);
-    return tensor && aten::is_exact_tensor_type(tensor->record->type) && meta::is_strided(*tensor->record);
+    if (!tensor || !aten::is_exact_tensor_type(tensor->record->type) || !meta::is_strided(*tensor->record) ||
+        !(meta::is_floating_point(*tensor->record) || meta::is_complex(*tensor->record)))
+      return false;
+    const Owned<> device = take(PyObject_GetAttrString(meta::device_object(*tensor->record), "type"));
+    return PyUnicode_CompareWithASCIIString(device.get(), "cpu") == 0 ||
+           PyUnicode_CompareWithASCIIString(device.get(), "cuda") == 0;
   };
   if (!is_dense(first) || !is_dense(second))
-    cannot(Reason::ArgumentKind, "torch._has_compatible_shallow_copy_type of other than dense tensors");
+    cannot(Reason::ArgumentKind, "torch._has_compatible_shallow_copy_type of other than plain dense tensors");
   return trace.boolean(true);
 }
 

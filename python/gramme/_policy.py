@@ -15,6 +15,7 @@ from ._torch import names
 from .errors import CaptureError
 
 __all__ = [
+    "all_hit",
     "compiled_backward",
     "follow_stance",
     "forced",
@@ -65,12 +66,39 @@ def substitute_of(function: Any) -> Any:
 
 
 def follow_stance() -> None:
-    """Makes torch.compiler.set_stance take effect, without importing PyTorch's front end."""
+    """Makes torch.compiler.set_stance take effect, without importing PyTorch's front end; guard collectives, too."""
+    _follow_guard_collectives()
     decorators: Any = names.loaded(names.DYNAMO_DECORATORS)
     if decorators is not None:
         _follow(decorators)
     elif not hasattr(torch.compiler.set_stance, "_of_gramme"):
         torch.compiler.set_stance = _watched(torch.compiler.set_stance)
+
+
+def all_hit(hit: bool) -> bool:
+    """Whether a segment fits in every process of the group (torch.compiler.set_enable_guard_collectives); from C++."""
+    from ._torch.names import dynamo_eval_frame as eval_frame
+
+    return eval_frame.guard_collectives_hook(hit)
+
+
+def _follow_guard_collectives() -> None:
+    """Makes torch.compiler.set_enable_guard_collectives take effect, also if it was called before."""
+    original = torch.compiler.set_enable_guard_collectives
+    if hasattr(original, "_of_gramme"):
+        return
+
+    @functools.wraps(original)
+    def set_enable_guard_collectives(enabled: bool) -> bool:
+        before: bool = original(enabled)
+        _C.set_guards_together(bool(enabled))
+        return before
+
+    set_enable_guard_collectives._of_gramme = True  # type: ignore[attr-defined]
+    torch.compiler.set_enable_guard_collectives = set_enable_guard_collectives
+    hook = names.set_guard_complete_hook(None)
+    names.set_guard_complete_hook(hook)
+    _C.set_guards_together(hook is not None)
 
 
 def _watched(original: Any) -> Any:

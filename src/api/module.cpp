@@ -232,6 +232,7 @@ NB_MODULE(_C, m) {
       nb::arg("terms"));
   m.def(
       "set_stance", [](const std::string& name) { runtime::set_stance(runtime::stance_named(name)); }, nb::arg("name"));
+  m.def("set_guards_together", [](bool together) { runtime::guards_together = together; }, nb::arg("together"));
   m.def(
       "compile_backward",
       [](nb::object entry) {

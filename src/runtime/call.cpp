@@ -203,7 +203,7 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   CodeTable& table = *family->table(cpython::code_of(function));  // valid as long as no Python runs
   const cpython::Handled handled = cpython::handled_exceptions(thread);
   ResumePoint& start = table.point(0, handling_of(handled));
-  if (start.returning) {
+  if (start.returning && !guards_together) {
     BoundArguments bound(table.code()->co_nlocalsplus);
     if (!table.binder.bind(function, args, PyVectorcall_NARGS(nargsf), kwnames, bound))
       return call_plainly(*family, function, args, nargsf, kwnames);

@@ -222,7 +222,8 @@ SegmentPtr Chain::make_segment(ResumePoint& point, const Terms& terms) {
 
 /// Finds a segment of another entry for this call, or else captures one.
 void Chain::find_segment(ResumePoint& point, New& found) {
-  const Terms terms = stance == Stance::Default ? family_->capturer().terms() : Terms();
+  const bool shares = stance == Stance::Default && !guards_together;
+  const Terms terms = shares ? family_->capturer().terms() : Terms();
   if (terms.own || terms.captures) take_shared(point, terms, found);
   if (found.segment) return;
   if (terms.captures) found.segment = hand_over(point, terms);

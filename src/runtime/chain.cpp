@@ -17,6 +17,7 @@
 #include "cpython/stack.h"
 #include "runtime/call.h"
 #include "runtime/recording.h"
+#include "runtime/stance.h"
 
 namespace gramme::runtime {
 namespace {
@@ -155,11 +156,24 @@ Chain::Turn Chain::turn() {
   ResumePoint& point = point_here();
   if (point.steps) return step(point.steps_into_callee);
   SegmentRun run;
+  if (guards_together && !point.segments.empty()) [[unlikely]]
+    return turn_together();
   if (find_hit(point, run)) return run_segment(run);
   if (aten::can_capture()) return capture(point);
   if (offset != 0) return step(false);  // the frame itself may still leave the mode
   if (aten::is_dispatched_around()) tell_of_modes();
   return Turn::Evaluate;
+}
+
+/// The same where all processes of the group decide together, which runs Python.
+[[gnu::cold]] Chain::Turn Chain::turn_together() {
+  SegmentRun run;
+  const bool hit = find_hit(point_here(), run);
+  const auto all = Owned<>::steal(
+      PyObject_CallFunctionObjArgs(imported("gramme._policy", "all_hit").get(), hit ? Py_True : Py_False, nullptr));
+  if (!all) return raise_or_abandon();
+  if (all.get() == Py_True && find_hit(point_here(), run)) return run_segment(run);
+  return aten::can_capture() ? capture(point_here()) : frame_.next() ? step(false) : Turn::Evaluate;
 }
 
 /// Finds the first segment whose guards hold. No Python runs before a hit, since Python might add or reorder segments.

@@ -93,6 +93,7 @@ class Chain {
   };
 
   Turn turn();
+  Turn turn_together();
   Turn begin();
   Turn step(bool into_callee);
   Turn step_watched(bool into_callee);

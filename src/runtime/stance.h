@@ -24,6 +24,10 @@ inline Stance stance = Stance::Default;
 /// backward. Guarded by the GIL.
 inline bool detours = false, backwards_compiled = false;
 
+/// torch.compiler.set_enable_guard_collectives: a segment runs only if one fits in every process of the group, and is
+/// captured in all of them otherwise. Guarded by the GIL.
+inline bool guards_together = false;
+
 void set_stance(Stance said);
 
 /// Throws std::invalid_argument for a name that PyTorch does not have.

@@ -72,7 +72,7 @@ def made(kind: str, tensor: torch.Tensor) -> Any:
     return tensor
 
 
-def program(seed: int) -> tuple[Callable[..., Any], Callable[[], list[Any]]]:
+def program(seed: int) -> tuple[Callable[..., Any], Callable[..., list[Any]]]:
     draw = random.Random(seed)
     tables = {"unary": UNARY, "binary": BINARY, "write": WRITES}
     kinds = ["unary"] * 5 + ["binary"] * 3 + ["write"] * 2
@@ -96,11 +96,11 @@ def program(seed: int) -> tuple[Callable[..., Any], Callable[[], list[Any]]]:
                 WRITES[which](x, y)
         return values[3:]
 
-    def arguments() -> list[Any]:
+    def arguments(rows: int = 2) -> list[Any]:
         all_made: list[Any] = []
-        memory = numbers(2, 2)
+        memory = numbers(rows, rows)
         for cls, grad in zip(classes, grads, strict=True):
-            tensor = made(cls, memory if shared else numbers(2, 2))
+            tensor = made(cls, memory if shared else numbers(rows, rows))
             all_made.append(tensor.requires_grad_() if grad and tensor.is_floating_point() else tensor)
         return all_made
 
@@ -130,3 +130,13 @@ def test_as_eager(seed: int, backend: str) -> None:
     expected = outcome(function, arguments())
     for _ in range(2):
         assert outcome(compiled, arguments()) == expected
+
+
+@pytest.mark.sampled(40)
+@pytest.mark.parametrize("seed", range(2000))
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_as_eager_at_many_sizes(seed: int, backend: str) -> None:
+    function, arguments = program(seed)
+    compiled = gramme.compile(function, backend=backend)
+    for rows in (2, 3, 4, 3, 2, 5, 1, 6):
+        assert outcome(compiled, arguments(rows)) == outcome(function, arguments(rows)), rows

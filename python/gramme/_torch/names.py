@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch._C import _VariableFunctions as VariableFunctions
     from torch._C._distributed_c10d import _DEFAULT_FIRST_BUCKET_BYTES as DEFAULT_FIRST_BUCKET_BYTES
     from torch._C._distributed_c10d import PrefixStore as PrefixStore
+    from torch._C._dynamo.eval_frame import set_guard_complete_hook as set_guard_complete_hook
     from torch._C._functorch import is_batchedtensor as is_batchedtensor
     from torch._dispatch.python import enable_python_dispatcher as enable_python_dispatcher
     from torch._dynamo._trace_wrapped_higher_order_op import trace_wrapped as trace_wrapped
@@ -162,6 +163,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "PyTreeInfo": ("torch.fx.graph", "_PyTreeInfo"),
     "ValueRangeError": ("torch.utils._sympy.value_ranges", "ValueRangeError"),
     "FunctionBase": ("torch._C", "_FunctionBase"),
+    "set_guard_complete_hook": ("torch._C._dynamo.eval_frame", "set_guard_complete_hook"),
     "DisableTorchFunctionSubclass": ("torch._C", "DisableTorchFunctionSubclass"),
     "TorchCompileAOTInductorWrapper": ("torch", "_TorchCompileAOTInductorWrapper"),
     "TorchCompileInductorWrapper": ("torch", "_TorchCompileInductorWrapper"),

@@ -190,7 +190,7 @@ Value* pickled(Trace& trace, const Args& args) {
 
 void register_copy() {
   add_rows("copy", Takes::Asked, {{"copy", &shallow}, {"deepcopy", &deep}});
-  add_rows("_pickle", {{"dumps", &pickled}});
+  add_rows("_pickle", Takes::Asked, {{"dumps", &pickled}});
 }
 
 }  // namespace gramme::builtins

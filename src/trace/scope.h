@@ -253,7 +253,9 @@ class Scope {
   void toggle(value::Tensor* tensor);
   /// Notes that replay changes a state of the process, under which no later (random) operation may be captured. With
   /// `is_late`, one may be while that returns false, since the program has put the state back.
-  void set_late_state(const char* name, bool (*is_late)(Capture&) = nullptr) { late_state_ = name, is_late_ = is_late; }
+  void set_late_state(const char* name, bool (*is_late)(Capture&) = nullptr) {
+    if (!late_state_ || is_late_) late_state_ = name, is_late_ = is_late;
+  }
   void set_late_seed(const char* name) { late_seed_ = name; }
   /// Notes a default dtype that the program set: later calls are inferred under it, but run under the former one.
   void note_default_dtype(PyObject* before, PyObject* now);

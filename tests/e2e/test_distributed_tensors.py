@@ -31,6 +31,7 @@ def test_graphs(name: str, found: list[dict[str, Any]]) -> None:
     assert [of_rank[name]["graphs"] for of_rank in found] == [distributed_tensors.GRAPHS.get(name, 1)] * 2
 
 
+@pytest.mark.slow
 def test_one_capture_for_many_sizes(tmp_path: Path) -> None:
     """Sizes of one and two aside, which are captured by themselves."""
     for of_rank in run(distributed_tensors.run_sizes, tmp_path, 2):

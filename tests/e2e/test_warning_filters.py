@@ -176,3 +176,40 @@ def test_what_an_operation_shows_when_it_runs(program: Callable[..., Any], actio
     compiled = front.compile(program, backend="eager")
     compiled(X)  # PyTorch warns in its first compile
     assert observe(compiled) == observe(program)
+
+
+@torch.library.custom_op("gramme_tests::deterministic", mutates_args=())
+def asking_op(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.are_deterministic_algorithms_enabled()
+
+
+@asking_op.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def set_before(x: torch.Tensor) -> torch.Tensor:
+    torch.use_deterministic_algorithms(True)
+    with warnings.catch_warnings():
+        y = asking_op(x)
+    torch.use_deterministic_algorithms(False)
+    return asking_op(y)
+
+
+def set_inside_the_scope(x: torch.Tensor) -> torch.Tensor:
+    with warnings.catch_warnings():
+        torch.use_deterministic_algorithms(True)
+        y = asking_op(x)
+        torch.use_deterministic_algorithms(False)
+    return asking_op(y)
+
+
+@pytest.mark.parametrize("program", [set_before, set_inside_the_scope])
+def test_another_state_stays_late(program: Callable[..., Any]) -> None:
+    before = torch.are_deterministic_algorithms_enabled()
+    compiled = front.compile(program, backend="eager")
+    try:
+        for _ in range(3):
+            assert torch.equal(compiled(X), program(X))
+    finally:
+        torch.use_deterministic_algorithms(before)

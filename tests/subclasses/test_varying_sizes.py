@@ -158,7 +158,7 @@ def test_many_sizes(name: str, backend: str) -> None:
         assert flat(mine) == flat(theirs), size
     counts = gramme.statistics(compiled)
     assert counts.plain_runs == 0
-    assert counts.captures <= most
+    assert counts.captures <= most + (backend == "aot_eager")  # torch 2.15's sets one more size apart
 
 
 @pytest.mark.parametrize("backend", ["eager", "native", "aot_eager"])

@@ -34,9 +34,9 @@ def _of_program(compiler: Any) -> dict[Hashable, int]:
     known = _own.get(id(compiler))
     if known is None or known[0]() is not compiler:
 
-        def forget(_: Any, key: int = id(compiler)) -> None:
-            for number in _own.pop(key)[1].values():
-                _C.forget_terms(number)
+        def forget(_: Any, key: int = id(compiler), own: Any = _own, drop: Any = _C.forget_terms) -> None:
+            for number in own.pop(key)[1].values():
+                drop(number)  # at the interpreter's end globals are None
 
         known = _own[id(compiler)] = (weakref.ref(compiler, forget), {})
     return known[1]

@@ -1,6 +1,8 @@
 """Entries that the collector frees, with what they compiled, and what later entries of equal code take of them."""
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -131,3 +133,25 @@ def test_what_is_kept_holds_no_model() -> None:
     gc.collect()
     gc.collect()
     assert not [each for each in gc.get_objects() if type(each) is Layer]
+
+
+AT_THE_END = """
+import gramme, torch
+count = [0]
+def backend(module, inputs):
+    count[0] += 1
+    return module.forward
+model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+for front in (torch.compile, gramme.compile):
+    compiled = front(model, backend=backend)
+    for _ in range(3):
+        saved = []
+        hook = model[1].register_forward_hook(lambda module, inputs, output: saved.append(output))
+        compiled(torch.ones(1, 2))
+        hook.remove()
+"""
+
+
+def test_a_backend_that_dies_with_the_interpreter() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stderr == ""

@@ -59,7 +59,7 @@ def test_writes_are_seen(seed: int) -> None:
     drawn = random_program(seed)
     try:
         observe(drawn.function, drawn, 1)
-    except ValueError:  # a read-only array is written
+    except (ValueError, RuntimeError):  # a read-only array is written, or a tensor whose elements share memory
         return
     compare(drawn, gramme.compile(drawn.function, backend="eager", options={"exact_numpy": True}))
 

@@ -36,7 +36,7 @@ UNDEFINED = {
 }
 
 
-# Kernels that read as many numbers as another argument has, beyond the end of one that has none.
+# Kernels that read as many numbers as another argument has, beyond the end of one that has fewer.
 UNCHECKED = ("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "lu_unpack")
 
 
@@ -192,7 +192,7 @@ def variants_of(entry: Any) -> Iterator[Variant]:
     target = as_function(entry.op)
     names = names_of(target, entry)
     method = getattr(torch.Tensor, entry.name, None)
-    left_out = ("empty",) if entry.name in UNCHECKED else ()
+    left_out = ("empty", "no dimensions") if entry.name in UNCHECKED else ()
     for i, sample in enumerate(itertools.islice(entry.sample_inputs("cpu", dtype), SAMPLES)):
         args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
         head = f"{name_of(entry)} {i}"

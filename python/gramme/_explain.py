@@ -330,10 +330,11 @@ def explain(
 def captured(compiled: Any) -> Explanation:
     """Returns what a compiled function has captured in its calls so far. It captures nothing and calls nothing.
 
-    Graphs are made from the ones that are kept for other backends. Some are not kept: graphs of more than 4,096 nodes,
-    graphs that a backend specialised, graphs that call program objects which may die, and the least recently used ones
-    beyond 4 MB in the process. Their segments have operations, but no graph. Nodes have no "example_value", and inputs
-    no type: those belong to a call.
+    Graphs are made from the copies that gramme keeps to hand them to other backends. A segment of which no copy is kept
+    has operations, but its graph is None. None is kept of graphs that only fit the call they were captured in (sizes or
+    numbers read from data, tensors that wrap others, backends that specialised), of graphs above 4,096 nodes, where
+    nothing is shared (isolate_recompiles, guard_filter_fn), and of the least recently used beyond 4 MB in the process.
+    Nodes have no "example_value", and inputs no type: those belong to a call.
 
     Args:
         compiled: what compile returned.

@@ -63,7 +63,8 @@ Owned<> real_of_made(Trace& trace, Object* object, PyTypeObject* type) {
   });
 }
 
-/// True for the part of a DTensor's context that tells sizes: those that __tensor_unflatten__ is given replace them.
+/// True for the part of a DTensor's context that repeats its sizes. __tensor_unflatten__ ignores them and takes those
+/// that it is given.
 bool tells_sizes(const Tuple* tuple) {
   PyObject* const meta = of_torch::if_loaded(of_torch::DtensorMeta);
   return meta && tuple && reinterpret_cast<PyObject*>(tuple->type) == meta;
@@ -117,7 +118,7 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
                                      protocol::type_of(value)->tp_name + " in it");
 }
 
-/// The record with all sizes constant in captures that are not run.
+/// The record. In captures that are not run (export), its sizes become constants.
 const meta::Record* fixed(Trace& trace, const meta::Record* record) {
   if (!record->symbolic || trace.contract.runs) return record;
   meta::mapped(record, [&](shape::SymInt number) {
@@ -156,7 +157,7 @@ Inside inside_of(Trace& trace, Tensor* wrapper, const std::vector<PyObject*>& na
   return found;
 }
 
-/// Takes sizes for the same that vary in both and are equal now.
+/// Makes the sizes of a dimension one symbol if they vary in both tensors and are equal now; that is guarded.
 void relate(Trace& trace, const meta::Record& wrapper, const meta::Record& inner) {
   if (wrapper.sizes.size() != inner.sizes.size()) return;
   for (size_t d = 0; d < inner.sizes.size(); ++d) {

@@ -115,7 +115,8 @@ class Training : public std::enable_shared_from_this<Training> {
   std::vector<uint32_t> versions_;  // by shown: eager's version
   std::vector<int32_t> owners_;
   std::string why_stopped_;
-  std::vector<std::shared_ptr<std::atomic<bool>>> flags_;                // of the tape that runs without this
+  std::vector<std::shared_ptr<std::atomic<bool>>>
+      flags_;  // LinearShape::twice of the tape that runs once this is stopped
   std::vector<std::vector<std::shared_ptr<const BackwardTape>>> tapes_;  // by piece
   std::shared_ptr<const ForwardPlan> plan_;                              // null: none yet, or outdated by new tapes
 };

@@ -10,12 +10,17 @@
 namespace gramme::protocol {
 namespace {
 
-/// True if the capture has written one of the module's variables.
-bool is_written(Trace& trace, const char* module, std::initializer_list<const char*> names) {
+/// What the capture has read and written of the module's variables.
+const auto& variables_of(Trace& trace, const char* module) {
   PyObject* found = known_module(module);
   auto* seen = found ? trace.see_as<value::Module>(trace.pinned(found)) : nullptr;
   if (!seen) cannot(Reason::CallSkipped, std::string("a function of ") + module);
-  auto& known = static_cast<value::Namespace*>(seen->names)->names;
+  return static_cast<value::Namespace*>(seen->names)->names;
+}
+
+/// True if the capture has written one of the module's variables.
+bool is_written(Trace& trace, const char* module, std::initializer_list<const char*> names) {
+  const auto& known = variables_of(trace, module);
   return std::any_of(names.begin(), names.end(), [&](const char* name) {
     auto at = known.find(intern(name));
     return at != known.end() && at->second.written;
@@ -52,7 +57,7 @@ PyObject* issue(PyObject*, PyObject* const* args, Py_ssize_t) {
 PyMethodDef issue_method = {"warn_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&issue)), METH_FASTCALL,
                             nullptr};
 
-/// True if the value is the object, or a list made in the capture of the object's items.
+/// True if the value is the unchanged object, or a list made in the capture that holds what the object, a list, holds.
 bool is_as_before(value::Value* value, PyObject* object) {
   if (!value) return !object;
   if (!object || value->written) return false;
@@ -60,22 +65,19 @@ bool is_as_before(value::Value* value, PyObject* object) {
   auto* copy = value->kind == value::Kind::List ? static_cast<value::List*>(value) : nullptr;
   if (!copy || !PyList_CheckExact(object)) return false;
   const std::vector<value::Value*>& items = copy->items();
+  if (items.size() != static_cast<size_t>(PyList_GET_SIZE(object))) return false;
   for (size_t i = 0; i < items.size(); ++i)
-    if (i >= static_cast<size_t>(PyList_GET_SIZE(object)) || items[i]->object != PyList_GET_ITEM(object, i))
-      return false;
-  return items.size() == static_cast<size_t>(PyList_GET_SIZE(object));
+    if (items[i]->object != PyList_GET_ITEM(object, i)) return false;
+  return true;
 }
 
 }  // namespace
 
 bool shows_others(trace::Capture& capture) {
-  auto& trace = static_cast<Trace&>(capture);
-  PyObject* module = known_module("warnings");
-  auto* seen = module ? trace.see_as<value::Module>(trace.pinned(module)) : nullptr;
-  if (!seen) return true;
-  for (auto& [name, now] : static_cast<value::Namespace*>(seen->names)->names)
-    if ((now.written || (now.value && now.value->written)) &&
-        !is_as_before(now.value, PyDict_GetItem(PyModule_GetDict(module), name)))
+  const auto& variables = variables_of(static_cast<Trace&>(capture), "warnings");
+  PyObject* const real = PyModule_GetDict(known_module("warnings"));  // the capture's writes come later
+  for (const auto& [name, now] : variables)
+    if ((now.written || (now.value && now.value->written)) && !is_as_before(now.value, PyDict_GetItem(real, name)))
       return true;
   return false;
 }

@@ -305,12 +305,8 @@ def explain(
         >>> found = gramme.explain(lambda x: x.sin() + 1)(torch.ones(2))
         >>> found.op_count
         2
-        >>> print(found.segments[0].tape)
-        inputs %0 to %0, 1 constants, 2 temporaries
+        >>> print(found.segments[0].tape.splitlines()[1])
         %2 = aten::sin(%0)
-        %3 = aten::add.Tensor(%2, %1, 1); frees %2
-        return %3
-        <BLANKLINE>
 
     """
     if not callable(function):

@@ -100,9 +100,9 @@ def meter() -> Meter:
 
     Example:
         >>> import torch, gramme
-        >>> f = gramme.compile(lambda x: (x + 1) * 2, backend="eager")
+        >>> f, x = gramme.compile(lambda x: (x + 1) * 2, backend="eager"), torch.ones(2)
         >>> with gramme.meter() as m:
-        ...     y = f(torch.ones(2)).sin()
+        ...     y = f(x).sin()
         >>> m.inside, m.outside, m.captures
         (2, 1, 1)
 

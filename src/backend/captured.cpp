@@ -278,13 +278,10 @@ void Captured::specialize(int64_t symbol) {
 }
 
 void Captured::fix(const meta::Record& record) {
-  auto each = [this](shape::SymInt number) {
+  meta::mapped(&record, [this](shape::SymInt number) {
     if (!number.is_number()) each_symbol(number.expr(), [this](shape::Expr symbol) { specialize(symbol->constant); });
-  };
-  std::ranges::for_each(record.sizes, each);
-  std::ranges::for_each(record.strides, each);
-  each(record.storage_offset);
-  for (const meta::Record* part : record.parts) fix(*part);
+    return number;
+  });
 }
 
 void Captured::restart() {

@@ -1,6 +1,5 @@
 // Numbers in the graph: inputs, nodes computed from them, and specialisation where the capture needs the value.
 #include <algorithm>
-#include <functional>
 #include <tuple>
 
 #include "base/imported.h"
@@ -265,24 +264,17 @@ void Scope::place_symbols() {
   auto place = [&](graph::Node* node) {
     if (placed.insert(node).second) ordered.push_back(node);
   };
-  auto place_all = [&](const graph::Node* tensor, shape::SymInt number) {
-    if (number.is_number()) return;
-    each_symbol(number.expr(), [&](Expr symbol) {
-      graph::Node* node = symbol_node(symbol);
-      if (!node->position) node->position = tensor->position;  // used by this tensor only
-      place(node);
-    });
-  };
-  const std::function<void(const graph::Node*, const meta::Record&)> place_of = [&](const graph::Node* tensor,
-                                                                                    const meta::Record& record) {
-    if (!record.symbolic) return;
-    for (const shape::SymInt size : record.sizes) place_all(tensor, size);
-    for (const shape::SymInt stride : record.strides) place_all(tensor, stride);
-    place_all(tensor, record.storage_offset);
-    for (const meta::Record* part : record.parts) place_of(tensor, *part);
-  };
   for (graph::Node* input : inputs) {
-    if (input->record) place_of(input, *input->record);
+    auto place_all = [&](shape::SymInt number) {
+      if (number.is_number()) return number;
+      each_symbol(number.expr(), [&](Expr symbol) {
+        graph::Node* node = symbol_node(symbol);
+        if (!node->position) node->position = input->position;  // used by this tensor only
+        place(node);
+      });
+      return number;
+    };
+    if (input->record && input->record->symbolic) meta::mapped(input->record, place_all);
     if (!is_size(input) || !tensors.contains(input->source->base)) place(input);
   }
   std::ranges::for_each(inputs, place);

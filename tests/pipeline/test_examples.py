@@ -23,7 +23,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [*MODULES, "gramme._compile", "gramme._explain", "gramme._meter"])
 def test_examples_run(name):
     module = importlib.import_module(name)
     found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)

@@ -149,6 +149,9 @@ def reset() -> None: ...
 def keep_nothing() -> None:
     """Segments end with their entries from now on."""
 
+def let_threads_drop() -> None:
+    """At the interpreter's end: waits until no thread drops a tensor's object; from now on threads keep it."""
+
 def forget_terms(terms: int) -> None:
     """Nobody will compile with these terms again."""
 

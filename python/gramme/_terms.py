@@ -27,6 +27,7 @@ _settings: dict[int, tuple[dict[str, Any], ...]] = {}
 _own: dict[int, tuple[weakref.ref[Any], dict[Hashable, int]]] = {}  # by id of a compiler of the program
 
 atexit.register(_C.keep_nothing)
+atexit.register(_C.let_threads_drop)
 
 
 def _of_program(compiler: Any) -> dict[Hashable, int]:

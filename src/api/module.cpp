@@ -202,6 +202,7 @@ NB_MODULE(_C, m) {
   refuse_other_torch();
   refuse_other_layouts();
   refuse_missing_names();
+  aten::watch_calls_into_python();
   builtins::register_python();
   builtins::register_torch();
   hop::register_operators();
@@ -227,6 +228,7 @@ NB_MODULE(_C, m) {
   m.def("unbind", unbind, nb::arg("entry"));
   m.def("reset", reset);
   m.def("keep_nothing", runtime::keep_nothing);
+  m.def("let_threads_drop", aten::let_threads_drop);
   m.def(
       "forget_terms", [](uint64_t terms) { runtime::forget_kept([&](uint64_t each) { return each >> 32 == terms; }); },
       nb::arg("terms"));

@@ -1,5 +1,6 @@
 // Wraps the vtable through which PyTorch's C++ calls Python for a tensor, once in the process. Inside a
-// DispatchHoldsSignals the wrapper holds signals, then calls PyTorch's own function.
+// DispatchHoldsSignals the wrapper holds signals, then calls PyTorch's own function. At the interpreter's end it lets
+// threads finish that drop tensors.
 #include "aten/interrupted.h"
 
 #include <ATen/core/stack.h>
@@ -8,8 +9,11 @@
 #include <c10/core/impl/PyInterpreter.h>
 #include <torch/csrc/Export.h>
 
+#include <atomic>
+#include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 TORCH_PYTHON_API c10::impl::PyInterpreter* getPyInterpreter();  // torch/csrc/PyInterpreter.h
@@ -37,6 +41,19 @@ class Held {
 
  private:
   std::optional<SignalsHeld> outer_, inner_;
+};
+
+/// Threads without the GIL that drop a tensor's object. CPython ends a thread that waits for the GIL when the
+/// interpreter ends; inside a destructor that ends the process.
+constinit std::atomic<int> dropping = 0;
+constinit std::atomic<bool> at_end = false;
+constexpr std::chrono::seconds kLongestWait{2};
+
+class Dropping {
+ public:
+  Dropping() { ++dropping; }
+  ~Dropping() { --dropping; }
+  Dropping(const Dropping&) = delete;
 };
 
 /// PyTorch's own vtable, with signals held during calls that are part of an operator.
@@ -117,8 +134,12 @@ class Interpreter final : public c10::impl::PyInterpreterVTable {
     return inner_.sym_storage_offset(a);
   }
   void decref(PyObject* a) const override {
-    const Held held;
-    return inner_.decref(a);
+    if (PyGILState_Check()) {
+      const Held held;
+      return inner_.decref(a);
+    }
+    const Dropping counted;
+    if (!at_end) inner_.decref(a);
   }
   void reset_backward_hooks(const TensorImpl* a) const override {
     const Held held;
@@ -174,14 +195,23 @@ class Interpreter final : public c10::impl::PyInterpreterVTable {
 
 }  // namespace
 
-DispatchHoldsSignals::DispatchHoldsSignals() {
-  static const bool installed = [] {  // no Python: a pointer
+void watch_calls_into_python() {
+  [[maybe_unused]] static const bool once = [] {  // no Python: a pointer
     c10::impl::PyInterpreter* interpreter = getPyInterpreter();
     return interpreter->vtable_ = new Interpreter(**interpreter), true;
   }();
-  scopes += installed;
 }
 
+DispatchHoldsSignals::DispatchHoldsSignals() { ++scopes; }
+
 DispatchHoldsSignals::~DispatchHoldsSignals() { --scopes; }
+
+void let_threads_drop() {
+  at_end = true;
+  const auto last = std::chrono::steady_clock::now() + kLongestWait;
+  PyThreadState* const state = PyEval_SaveThread();
+  while (dropping && std::chrono::steady_clock::now() < last) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  PyEval_RestoreThread(state);
+}
 
 }  // namespace gramme::aten

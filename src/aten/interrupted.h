@@ -17,8 +17,8 @@ class DispatchHoldsSignals {
   DispatchHoldsSignals(const DispatchHoldsSignals&) = delete;
 };
 
-/// Called at the interpreter's end, with the GIL: waits until no other thread drops a tensor's object, 2 s at most. From
-/// now on such threads keep it.
+/// Called at the interpreter's end, with the GIL: waits until no other thread drops a tensor's object, 2 s at most.
+/// From now on such threads keep it.
 void let_threads_drop();
 
 }  // namespace gramme::aten

@@ -8,6 +8,7 @@
 #include "base/imported.h"
 #include "interp/attempt.h"
 #include "interp/module_path.h"
+#include "meta/infer.h"
 #include "torch/names.h"
 #include "trace/failures.h"
 #include "trace/finish.h"
@@ -244,6 +245,7 @@ bool comes_too_late(Reason reason) { return reason == Reason::OperatorMayRaise |
 }  // namespace
 
 std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy, const Compile& compile) {
+  const meta::OutcomesOfCapture outcomes;
   size_t stop_at = policy.stop_at;
   plan::Ending ending;
   Grounds grounds;

@@ -97,12 +97,12 @@ Owned<> Fakes::fake_of(const void* tensor, const Record* record) {
 
 /// A new wrapper for each call, since its class may do anything to it.
 Owned<> Fakes::make_wrapper(const Record& record) const {
+  Owned<> inner = take(PyList_New(0));  // filled outside of the mode, which would infer what makes a fake
+  for (const Record* part : record.parts) check(PyList_Append(inner.get(), make(*part).get()));
   EnteredFakes entered(mode_.get());
-  Owned<> made = meta::make_wrapper(
-      record, [this](const Record& part) { return make(part); },
-      [this](shape::SymInt number) {
-        return number.is_number() ? take(PyLong_FromLongLong(known(number))) : aten::object_of(numbers_(number));
-      });
+  Owned<> made = meta::make_wrapper(record, inner.get(), [this](shape::SymInt number) {
+    return number.is_number() ? take(PyLong_FromLongLong(known(number))) : aten::object_of(numbers_(number));
+  });
   const at::Tensor& tensor = aten::tensor_of(made.get());
   if (tensor.requires_grad() && tensor.is_leaf() && !record.requires_grad) tensor.set_requires_grad(false);
   require_gradients(tensor, record);

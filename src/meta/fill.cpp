@@ -75,7 +75,8 @@ class Fill {
 
   Filled run() {
     Filled filled = filled_in();
-    filled.lasting &= !asks_program_;
+    filled.lasting &= !asks_program_ && !wraps_;
+    filled.repeats = wraps_ && !asks_program_ && !filled.outcome.error;
     return filled;
   }
 
@@ -139,7 +140,7 @@ class Fill {
       outcome_.operators = static_cast<uint16_t>(dispatched.count());
       outcome_.random = watch.random;
       outcome_.runs_python = watch.runs_python;
-      asks_program_ = watch.asks_program || wraps_;
+      asks_program_ = watch.asks_program;
       outcome_.warns = silence.warned || watch.warns;
       outcome_.may_raise = watch.may_raise || outcome_.warns;  // filters may turn a warning into an error
       outcome_.opaque = watch.opaque;
@@ -204,7 +205,7 @@ class Fill {
 
   /// Finds a wrapper's inner tensors; false if the class does not rebuild the same wrapper from them.
   bool take_apart(FakeInput& input) {
-    wraps_ = true;
+    if (!wraps_) wraps_.emplace(fakes_->mode());
     input.parts = parts_of(input.fake.get());
     if (input.record->symbolic || record_of_wrapper(input.fake.get(), environment_) == input.record) return true;
     outcome_.message = std::string(input.record->type->tp_name) + ", whose __tensor_unflatten__ makes another tensor";
@@ -331,7 +332,7 @@ class Fill {
   std::unordered_set<const c10::StorageImpl*> written_;
   Outcome outcome_;
   bool has_number_ = false, described_ = false, asks_program_ = false;
-  bool wraps_ = false;  // an operand's class has a __torch_dispatch__ that runs
+  std::optional<CachedOperators> wraps_;  // set if an operand's class has a __torch_dispatch__, which runs
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ struct Filled {
   // False if another such call may differ: the program's Python was asked, or an error may not recur (memory,
   // recursion, a warning turned into an error).
   bool lasting = true;
+  bool repeats = false;  // … but other such calls of the same capture do not: a wrapper's class answered
 };
 
 /// Throws PythonError for interrupts.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "meta/asked.h"
 #include "meta/fill.h"
@@ -29,10 +30,51 @@ struct Entry {
   std::unique_ptr<Entry> next;  // another key with this hash, or the same key under other guards
 };
 
+/// True if the outcome's guards hold now. A call may have several outcomes under different guards.
+bool holds(const Outcome& outcome, shape::Assumptions* assumptions) {
+  return std::all_of(outcome.guards.begin(), outcome.guards.end(),
+                     [&](shape::Expr guard) { return assumptions->hint(guard) == 1; });
+}
+
+}  // namespace
+
+class Outcomes {
+ public:
+  const Outcome* find(const Key& key, shape::Assumptions* assumptions) const {
+    if (entries_.empty()) return nullptr;
+    const auto found = entries_.find(key.hash());
+    if (found == entries_.end()) return nullptr;
+    for (const Entry* entry = &found->second; entry; entry = entry->next.get())
+      if (entry->words == key.words() && holds(entry->outcome, assumptions)) return &entry->outcome;
+    return nullptr;
+  }
+
+  /// A nested fill or another thread may have been faster: then that outcome stays.
+  const Outcome& store(const Key& key, shape::Assumptions* assumptions, Outcome&& outcome) {
+    if (const Outcome* meanwhile = find(key, assumptions)) return *meanwhile;
+    Entry* entry = &entries_[key.hash()];
+    while (!entry->words.empty()) {
+      if (!entry->next) entry->next = std::make_unique<Entry>();
+      entry = entry->next.get();
+    }
+    entry->words = key.words();
+    for (PyObject* object : key.objects()) entry->held.push_back(share(object));
+    entry->outcome = std::move(outcome);
+    return entry->outcome;
+  }
+
+ private:
+  std::unordered_map<uint64_t, Entry> entries_;  // addresses of nodes are stable
+};
+
+namespace {
+
+thread_local Outcomes* of_capture = nullptr;
+
 /// Guarded by the GIL, which is held from the lookup to the return.
 struct Memo {
-  std::unordered_map<uint64_t, Entry> entries;  // addresses of nodes are stable
-  std::array<Outcome, 64> passing;              // ring of outcomes that are not kept
+  Outcomes lasting;
+  std::array<Outcome, 64> passing;  // ring of outcomes that are not kept
   size_t next_passing = 0;
   InferStatistics statistics{};
 };
@@ -42,36 +84,17 @@ Memo& memo() {
   return *memo;
 }
 
-/// True if the outcome's guards hold now. A call may have several outcomes under different guards.
-bool holds(const Outcome& outcome, shape::Assumptions* assumptions) {
-  return std::all_of(outcome.guards.begin(), outcome.guards.end(),
-                     [&](shape::Expr guard) { return assumptions->hint(guard) == 1; });
-}
-
-const Outcome* look_up(const Key& key, uint64_t hash, shape::Assumptions* assumptions) {
-  auto found = memo().entries.find(hash);
-  if (found == memo().entries.end()) return nullptr;
-  for (const Entry* entry = &found->second; entry; entry = entry->next.get())
-    if (entry->words == key.words() && holds(entry->outcome, assumptions)) return &entry->outcome;
-  return nullptr;
-}
-
-const Outcome& store(const Key& key, uint64_t hash, Outcome&& outcome) {
-  Entry* entry = &memo().entries[hash];
-  while (!entry->words.empty()) {
-    if (!entry->next) entry->next = std::make_unique<Entry>();
-    entry = entry->next.get();
-  }
-  entry->words = key.words();
-  for (PyObject* object : key.objects()) entry->held.push_back(share(object));
-  entry->outcome = std::move(outcome);
-  return entry->outcome;
-}
-
 struct Found {
   const Outcome* outcome;
-  bool lasts;  // other calls with this key have the same outcome
+  bool lasts;            // other calls with this key have the same outcome
+  bool repeats = false;  // … those of the same capture
 };
+
+/// A kept outcome, if any.
+Found known(const Key& key, shape::Assumptions* assumptions) {
+  if (const Outcome* lasting = memo().lasting.find(key, assumptions)) return {lasting, true};
+  return {of_capture ? of_capture->find(key, assumptions) : nullptr, false, true};
+}
 
 const Outcome& pass(Outcome&& outcome) {
   Outcome& slot = memo().passing[memo().next_passing++ % memo().passing.size()];
@@ -174,23 +197,28 @@ Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assum
   return filled;
 }
 
+/// Keeps the outcome as long as it holds.
+const Outcome& kept(const Key& key, shape::Assumptions* assumptions, Outcome&& outcome, bool lasts, bool repeats) {
+  if (key.memoizable() && lasts) return memo().lasting.store(key, assumptions, std::move(outcome));
+  if (!key.memoizable() || !repeats || !of_capture) return pass_once(std::move(outcome));
+  ++asked_program;
+  return of_capture->store(key, assumptions, std::move(outcome));
+}
+
 Found miss(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions, const Key& key) {
   Filled filled = computed(call, levels, assumptions);
-  if (!key.memoizable() || !filled.lasting) return {&pass_once(std::move(filled.outcome)), false};
-  const uint64_t hash = key.hash();
-  const Outcome* meanwhile = look_up(key, hash, assumptions);  // a nested fill or another thread may have been faster
-  return {meanwhile ? meanwhile : &store(key, hash, std::move(filled.outcome)), true};
+  const bool lasts = key.memoizable() && filled.lasting;
+  return {&kept(key, assumptions, std::move(filled.outcome), lasts, filled.repeats), lasts, filled.repeats};
 }
 
 Found known_or_computed(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions) {
   Key key;
   key.build(call, levels);
-  if (const Outcome* known = look_up(key, key.hash(), assumptions)) {
-    ++memo().statistics.hits;
-    symbolic_statistics().general_hits += assumptions != nullptr;
-    return {known, true};
-  }
-  return miss(call, levels, assumptions, key);
+  const Found found = known(key, assumptions);
+  if (!found.outcome) return miss(call, levels, assumptions, key);
+  ++memo().statistics.hits;
+  symbolic_statistics().general_hits += assumptions != nullptr;
+  return found;
 }
 
 /// The outcome from the call's pattern, which calls of any program at any sizes share.
@@ -200,21 +228,22 @@ const Outcome& general(const Call& call, const std::vector<Level>& levels, shape
   if (pattern.refused()) return pass(inexpressible(pattern.refused()));
   const bool varies = takes_expressions(pattern.call());
   const Found found = known_or_computed(pattern.call(), levels, varies ? &pattern.assumptions() : nullptr);
-  Outcome outcome = pattern.instantiated(*found.outcome);
-  if (!key.memoizable() || !found.lasts) return pass_once(std::move(outcome));
-  const uint64_t hash = key.hash();
-  const Outcome* meanwhile = look_up(key, hash, &assumptions);  // the call may equal its pattern
-  return meanwhile ? *meanwhile : store(key, hash, std::move(outcome));
+  return kept(key, &assumptions, pattern.instantiated(*found.outcome), found.lasts, found.repeats);
 }
 
 }  // namespace
 
+OutcomesOfCapture::OutcomesOfCapture()
+    : own_(std::make_unique<Outcomes>()), outer_(std::exchange(of_capture, own_.get())) {}
+
+OutcomesOfCapture::~OutcomesOfCapture() { of_capture = outer_; }
+
 const Outcome& infer(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions) {
   static auto* scratch = new Key;  // no Python: empty
   scratch->build(call, levels);
-  if (const Outcome* known = look_up(*scratch, scratch->hash(), assumptions)) {
+  if (const Found found = known(*scratch, assumptions); found.outcome) {
     ++memo().statistics.hits;
-    return *known;
+    return *found.outcome;
   }
   Key key = *scratch;  // copied, since computing the outcome may reenter infer()
   return takes_expressions(call) ? general(call, levels, *assumptions, key) : *miss(call, levels, nullptr, key).outcome;

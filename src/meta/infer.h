@@ -10,6 +10,7 @@
 //
 // An Outcome was inferred with one value for each Number of the call; numbers.h tells which values it depends on.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,19 @@ struct Outcome {
 /// chosen. The caller must learn the outcome's guards.
 const Outcome& infer(const Call& call, const std::vector<Level>& levels = {},
                      shape::Assumptions* assumptions = nullptr);
+
+/// Scope of one capture. A wrapper's class answers calls by code of the program, so their outcomes hold only here: the
+/// program changes nothing between them.
+class OutcomesOfCapture {
+ public:
+  OutcomesOfCapture();
+  ~OutcomesOfCapture();
+  OutcomesOfCapture(const OutcomesOfCapture&) = delete;
+
+ private:
+  const std::unique_ptr<class Outcomes> own_;
+  class Outcomes* const outer_;
+};
 
 struct InferStatistics {
   uint64_t hits, misses;

@@ -271,6 +271,11 @@ PyObject* watching_type() {
   return type;
 }
 
+bool set_cached(PyObject* mode, PyObject* cached) {
+  static PyObject* const name = intern("cache_enabled");
+  return PyObject_SetAttr(mode, name, cached) == 0;
+}
+
 }  // namespace
 
 Owned<> new_watching_mode(PyObject* shape_env) {
@@ -278,8 +283,17 @@ Owned<> new_watching_mode(PyObject* shape_env) {
   Owned<> options = take(Py_BuildValue("{s:O,s:O,s:O}", "allow_non_fake_inputs", Py_False, "static_shapes",
                                        shape_env ? Py_False : Py_True, "shape_env", shape_env ? shape_env : Py_None));
   Owned<> mode = take(PyObject_Call(watching_type(), none.get(), options.get()));
-  check(PyObject_SetAttrString(mode.get(), "cache_enabled", Py_False));
+  if (!set_cached(mode.get(), Py_False)) throw PythonError();  // outcomes are kept instead
   return mode;
+}
+
+CachedOperators::CachedOperators(PyObject* mode) : mode_(mode) {
+  if (!set_cached(mode, Py_True)) throw PythonError();
+}
+
+CachedOperators::~CachedOperators() {
+  ErrorState pending;
+  if (!set_cached(mode_, Py_False)) PyErr_Clear();
 }
 
 Watch::Watch() : outer_(std::exchange(current, this)) {

@@ -16,6 +16,18 @@ namespace gramme::meta {
 /// all sizes are numbers.
 Owned<> new_watching_mode(PyObject* shape_env);
 
+/// Scope in which the mode answers operators on plain tensors from PyTorch's cache of them, for calls whose outcomes
+/// are not kept because a class's own code runs them.
+class CachedOperators {
+ public:
+  explicit CachedOperators(PyObject* mode);
+  ~CachedOperators();
+  CachedOperators(const CachedOperators&) = delete;
+
+ private:
+  PyObject* mode_;
+};
+
 /// Scope of watching. Restores generators that were used meanwhile (by a kernel run on zeros for lack of a meta
 /// kernel).
 class Watch {

@@ -106,10 +106,7 @@ const Record* record_of_wrapper(PyObject* wrapper, Environment* environment) {
                     made.context.get());
 }
 
-Owned<> make_wrapper(const Record& record, const std::function<Owned<>(const Record&)>& make,
-                     const std::function<Owned<>(shape::SymInt)>& number) {
-  Owned<> inner = take(PyList_New(0));
-  for (const Record* part : record.parts) check(PyList_Append(inner.get(), make(*part).get()));
+Owned<> make_wrapper(const Record& record, PyObject* inner, const std::function<Owned<>(shape::SymInt)>& number) {
   auto tuple = [&](const std::vector<shape::SymInt>& numbers) {
     Owned<> made = take(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
     for (size_t i = 0; i < numbers.size(); ++i)
@@ -118,8 +115,7 @@ Owned<> make_wrapper(const Record& record, const std::function<Owned<>(const Rec
   };
   const Owned<> unflatten = imported("gramme._wrappers", "unflatten");
   return take(PyObject_CallFunctionObjArgs(unflatten.get(), reinterpret_cast<PyObject*>(record.type), record.context,
-                                           inner.get(), tuple(record.sizes).get(), tuple(record.strides).get(),
-                                           nullptr));
+                                           inner, tuple(record.sizes).get(), tuple(record.strides).get(), nullptr));
 }
 
 }  // namespace gramme::meta

@@ -32,9 +32,8 @@ bool reads_part(PyObject* target);
 
 /// The record of a wrapper of fakes; throws std::runtime_error if it wraps something else.
 const Record* record_of_wrapper(PyObject* wrapper, Environment* environment);
-/// Makes a wrapper as described by the record, from the given inner tensors.
-Owned<> make_wrapper(const Record& record, const std::function<Owned<>(const Record&)>& make,
-                     const std::function<Owned<>(shape::SymInt)>& number);
+/// Makes a wrapper as described by the record, from a list of its inner tensors.
+Owned<> make_wrapper(const Record& record, PyObject* inner, const std::function<Owned<>(shape::SymInt)>& number);
 
 /// The inner tensors of a tensor, in order, and all memory, including its own.
 struct Parts {

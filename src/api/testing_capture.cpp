@@ -5,8 +5,12 @@
 //   segments(entry)                  # all of what was captured, as text
 //   models()                         # the C functions that gramme has models of
 //   phases(entry, args)              # runs the segment that fits, a step of it at a time
+//   refusals()                       # the rows of refusals.def
+//   first_refusal(stage, facts)      # the row of a stage that holds for these facts
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <array>
 #include <chrono>
@@ -18,6 +22,7 @@
 #include "runtime/entry.h"
 #include "runtime/run.h"
 #include "source/constant.h"
+#include "trace/refusals.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -125,6 +130,45 @@ nb::list models() {
     all.append(nb::make_tuple(nb::borrow(model.callable), kTakes[static_cast<int>(model.takes)]));
   return all;
 }
+uint32_t facts_of(const std::vector<std::string>& names) {
+  uint32_t facts = 0;
+  for (const std::string& each : names) {
+#define FACT(name, text) \
+  if (each == #name) facts |= trace::fact::name;
+#include "trace/refusals.def"
+  }
+  return facts;
+}
+
+std::vector<std::string> names_of(uint32_t facts) {
+  std::vector<std::string> names;
+#define FACT(name, text) \
+  if (facts & trace::fact::name) names.push_back(#name);
+#include "trace/refusals.def"
+  return names;
+}
+
+/// The rows of refusals.def: stage, name, the facts that hold and those that do not, reason, text.
+nb::list refusals() {
+  nb::list rows;
+  for (const trace::Refusal& row : trace::refusals::kTable)
+    rows.append(nb::make_tuple(static_cast<int>(row.stage), row.name, names_of(row.all), names_of(row.none),
+                               reason_name(row.reason), row.text));
+  return rows;
+}
+
+/// The name of the first row of the stage that holds, or None.
+std::optional<std::string> first_refusal(int stage, const std::vector<std::string>& names) {
+  using trace::Stage;
+  const trace::Facts facts = facts_of(names);
+  const trace::Refusal* found =
+      stage == static_cast<int>(Stage::Operation) ? trace::refusals::first<Stage::Operation>(facts)
+      : stage == static_cast<int>(Stage::Call)    ? trace::refusals::first<Stage::Call>(facts)
+      : stage == static_cast<int>(Stage::Outcome) ? trace::refusals::first<Stage::Outcome>(facts)
+                                                  : trace::refusals::first<Stage::Order>(facts);
+  return found ? std::optional<std::string>(found->name) : std::nullopt;
+}
+
 }  // namespace
 
 void bind_capture_testing(nb::module_& module) {
@@ -133,6 +177,8 @@ void bind_capture_testing(nb::module_& module) {
   m.def("segments", segments, "entry"_a);
   m.def("phases", phases, "entry"_a, "args"_a);
   m.def("models", models);
+  m.def("refusals", refusals);
+  m.def("first_refusal", first_refusal, "stage"_a, "facts"_a);
 }
 
 }  // namespace gramme::api

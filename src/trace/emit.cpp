@@ -9,6 +9,7 @@
 #include "meta/stand_ins.h"
 #include "meta/wrapped.h"
 #include "trace/failures.h"
+#include "trace/refusals.h"
 #include "trace/scope.h"
 #include "trace/settings.h"
 #include "value/views.h"
@@ -281,6 +282,11 @@ std::string class_of(const meta::Call& call, const std::vector<Tensor*>& leaves)
   if (found == leaves.end()) return reinterpret_cast<PyTypeObject*>(call.target)->tp_name;
   return (*found)->record->type->tp_name + std::string(".__torch_dispatch__");
 }
+
+bool takes_inference_tensors(const std::vector<Tensor*>& leaves) {
+  return !aten::inference_mode() &&
+         std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->is_inference; });
+}
 }  // namespace
 
 Value* Scope::emit_call(meta::Call& call, const Args& args) {
@@ -288,45 +294,62 @@ Value* Scope::emit_call(meta::Call& call, const Args& args) {
   return emit_filled(call, values.empty() ? args : Args{values.data(), args.positional, args.names, args.keywords});
 }
 
+void Scope::refuse(const Refusal& row, const meta::Call& call, const meta::Outcome* outcome) {
+  switch (row.told) {
+    case Told::Nothing:
+      cannot(row.reason, row.text);
+    case Told::Message:
+      if (&row == &refusals::row(refusals::Row::Raises)) fail(call, outcome->message);
+      cannot(row.reason, outcome->message);
+    case Told::ClassAndMessage:
+      cannot(row.reason, class_of(call, leaves_) + ", in which " + outcome->message);
+    case Told::State:
+      cannot(row.reason, std::string(row.text) + late_state_);
+    case Told::Seed:
+      cannot(row.reason, std::string(row.text) + late_seed_);
+  }
+  GRAMME_BUG("a refusal that tells nothing");
+}
+
 Value* Scope::emit_filled(meta::Call& call, const Args& args) {
-  if (!function_modes_.empty()) cannot(Reason::CallUnknown, "an operation that a torch function mode sees");
-  if (graph_->length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");
+  Facts facts;
+  facts.add(fact::Breaks, capture_.contract.breaks);
+  facts.add(fact::SeenByMode, !function_modes_.empty());
+  facts.add(fact::BeyondBudget, graph_->length() >= capture_.policy.max_nodes);
+  if (const Refusal* row = refusals::first<Stage::Operation>(facts)) refuse(*row, call);
   fill_opening(call, args);
   if (!numbers_.empty()) specialize_needed(call, args);
-  if (call.kind == meta::Call::Method && call.args[0].kind == Argument::Constant)
-    cannot(Reason::ArgumentKind, "a tensor operation as a method of a constant");  // torch.fx writes 1.__rsub__(x)
   heed_settings(capture_.policy, call);
+  facts.add(fact::MethodOfConstant, call.kind == meta::Call::Method && call.args[0].kind == Argument::Constant);
+  facts.add(fact::InferredByProgram, capture_.contract.breaks && meta::infers_by_program(call, !levels_.empty()));
+  if (const Refusal* row = refusals::first<Stage::Call>(facts)) refuse(*row, call);
   const bool of_numbers = levels_.empty() && dtype_ == first_dtype_ && !asks_;
   if (is_symbolic(call) && !of_numbers) fix_sizes(call, args);
-  if (capture_.contract.breaks && meta::infers_by_program(call, !levels_.empty()))
-    cannot(Reason::CallUnknown, "an operator whose kernels in Python would run to infer what it returns");
   const meta::Outcome& outcome = inferred(call, args);
   const std::vector<Tensor*> leaves = leaves_;
   const bool wraps = has_classes_ && runs_class(call, leaves);
   const bool python = outcome.runs_python || (!wraps && meta::is_of_program(call));
-  if (wraps && outcome.error) cannot(Reason::TensorSubclass, class_of(call, leaves) + ", in which " + outcome.message);
-  if (outcome.data_dependent) cannot(Reason::DataDependentValue, outcome.message);
-  const auto of_inference = [](const Tensor* leaf) { return leaf->record->is_inference; };
-  if (outcome.error && !aten::inference_mode() && std::ranges::any_of(leaves, of_inference))
-    cannot(Reason::OperatorFailed, outcome.message);  // the kernel wrote before it raised, perhaps
-  if (outcome.error && outcome.raised && !python) fail(call, outcome.message);
-  if (outcome.error) cannot(Reason::CallUnknown, outcome.message);
-  if (outcome.warns && capture_.contract.breaks) cannot(Reason::OperatorWarns);
-  const bool refused = is_refused(outcome, leaves);
-  if (refused && capture_.contract.breaks) cannot(Reason::OperatorFailed, "autograd refuses this use of a view");
+  const bool refused = !outcome.error && is_refused(outcome, leaves);
+  facts.add(fact::RunsClass, wraps);
+  facts.add(fact::RunsPython, python);
+  facts.add(fact::Error, outcome.error);
+  facts.add(fact::Raised, outcome.raised);
+  facts.add(fact::DataDependent, outcome.data_dependent);
+  facts.add(fact::InferenceTensors, outcome.error && takes_inference_tensors(leaves));
+  facts.add(fact::Warns, outcome.warns);
+  facts.add(fact::RefusedView, refused);
+  facts.add(fact::Random, outcome.random);
+  if (const Refusal* row = refusals::first<Stage::Outcome>(facts)) refuse(*row, call, &outcome);
   const bool may_raise = outcome.may_raise || refused || may_be_refused(leaves) ||
                          overlaps_in_part(call, outcome, leaves) || types_may_be_refused(call, outcome);
   expect_write(outcome, leaves, may_raise);
   if (may_raise) expect_raise();
-  if (late_state_ && (!is_late_ || is_late_(capture_)))
-    cannot(Reason::LateEffect, std::string("an operation after ") + late_state_);
-  if (late_seed_ && outcome.random) cannot(Reason::LateEffect, std::string("a random operation after ") + late_seed_);
-  if (!capture_.effects().empty() && aten::saved_tensors_hooked())
-    cannot(Reason::LateEffect, "an operation of which hooks of saved tensors hear");
-  if (capture_.contract.breaks && !capture_.effects().empty() && python)
-    cannot(Reason::LateEffect, "an operator in Python, which may look at what the program has written");
-  if (capture_.contract.breaks && !capture_.effects().empty() && wraps)
-    cannot(Reason::LateEffect, "an operation of a class, which may look at what the program has written");
+  const bool effects = !capture_.effects().empty();
+  facts.add(fact::LateState, late_state_ && (!is_late_ || is_late_(capture_)));
+  facts.add(fact::LateSeed, late_seed_);
+  facts.add(fact::AfterEffects, effects);
+  facts.add(fact::HooksHear, effects && aten::saved_tensors_hooked());
+  if (const Refusal* row = refusals::first<Stage::Order>(facts)) refuse(*row, call);
   if (python || (entered_ && may_raise)) expect_python(!outcome.mutations.empty());
   if (has_classes_) refuse_classes(outcome, leaves);
   if (has_leaf_views_) refuse_leaf_views(outcome, leaves, python);

@@ -16,6 +16,8 @@
 
 namespace gramme::trace {
 
+struct Refusal;  // refusals.h
+
 /// A torch function mode of the program.
 struct FunctionMode {
   Value* mode;
@@ -296,6 +298,8 @@ class Scope {
   void fix_sizes(meta::Call& call, const Args& args);
   static bool is_symbolic(const meta::Call& call);
   [[noreturn]] void fail(const meta::Call& call, const std::string& message);
+  /// Ends the segment for the row's reason.
+  [[noreturn]] void refuse(const Refusal& row, const meta::Call& call, const meta::Outcome* outcome = nullptr);
   const meta::Outcome& infer(meta::Call& call);
   const meta::Outcome& inferred(meta::Call& call, const Args& args);
   const meta::Outcome& inferred_of_data(const meta::Call& call);

@@ -180,7 +180,6 @@ void register_refused(PyTypeObject* base) {
                   {of_torch::text(of_torch::ViewFuncUnsafe), &refuse<unknown, "Tensor._view_func_unsafe">},
                   {of_torch::text(of_torch::RevViewFuncUnsafe), &refuse<unknown, "Tensor._rev_view_func_unsafe">},
                   {"record_stream", &refuse<unknown, "Tensor.record_stream">},
-                  {of_torch::text(of_torch::MakeSubclass), &refuse<unknown, "Tensor._make_subclass">},
                   {of_torch::text(of_torch::MakeWrapperSubclass), &refuse<unknown, "Tensor._make_wrapper_subclass">},
                   {"random_", &refuse<unknown, "Tensor.random_">},
                   {"resize_", &refuse<write, "Tensor.resize_">},

@@ -206,7 +206,7 @@ Value* without_classes(Trace& trace, const Args& args) {
 
 bool is_instance(const Tensor* tensor, PyTypeObject* cls) { return PyType_IsSubtype(tensor->record->type, cls); }
 
-Value* as_subclass_of(Trace& trace, Tensor* tensor, PyTypeObject* cls);
+Value* as_subclass_of(Trace& trace, Tensor* tensor, PyTypeObject* cls, bool view = true);
 
 /// Converts a result as torch.Tensor's own handler does: tensors get the class, also in lists and tuples.
 Value* converted(Trace& trace, Value* result, PyTypeObject* cls) {
@@ -254,7 +254,7 @@ Value* inherited(Trace& trace, const Args& args) {
 
 // ---- tensors of other classes that share memory
 
-Value* as_subclass_of(Trace& trace, Tensor* tensor, PyTypeObject* cls) {
+Value* as_subclass_of(Trace& trace, Tensor* tensor, PyTypeObject* cls, bool view) {
   static PyObject *const dispatch = intern("__torch_dispatch__"), *const finalizer = intern("__del__");
   auto* const plain = once([] { return imported_type("torch", "Tensor"); });
   if (!PyType_IsSubtype(cls, plain) || trace.is_made(cls) || (cls != plain && aten::is_exact_tensor_type(cls)))
@@ -262,7 +262,7 @@ Value* as_subclass_of(Trace& trace, Tensor* tensor, PyTypeObject* cls) {
   if (trace.type_lookup(cls, dispatch) != cpython::type_lookup(plain, dispatch))
     cannot(Reason::TensorSubclass, std::string(cls->tp_name) + " has a __torch_dispatch__");
   if (trace.type_lookup(cls, finalizer)) cannot(Reason::TensorSubclass, std::string(cls->tp_name) + " has a __del__");
-  return trace.scope().as_class(tensor, cls);
+  return trace.scope().as_class(tensor, cls, view);
 }
 
 Value* as_subclass(Trace& trace, const Args& args) {
@@ -271,6 +271,21 @@ Value* as_subclass(Trace& trace, const Args& args) {
   auto* cls = trace.see_as<Class>(type);
   if (!tensor || !cls || !cls->existing()) cannot(Reason::ArgumentKind, "Tensor.as_subclass");
   return as_subclass_of(trace, tensor, cls->type());
+}
+
+/// torch.Tensor._make_subclass(cls, data, require_grad=False): data.detach() as an instance of the class, and no view.
+Value* make_subclass(Trace& trace, const Args& args) {
+  static PyObject* const detach = intern("detach");
+  auto [type, data, needs] = bind(args, 2, {"cls", "data", "require_grad"});
+  auto* cls = trace.see_as<Class>(type);
+  Value* tensor = trace.see_as<Tensor>(data);
+  if (!tensor || !cls || !cls->existing()) cannot(Reason::ArgumentKind, "Tensor._make_subclass");
+  if (needs && trace.constant_of(needs) != Py_False)
+    cannot(Reason::TensorSubclass, std::string("a ") + cls->type()->tp_name + " that requires a gradient from then on");
+  const trace::HandlersOff off(trace.scope());
+  auto* detached = as<Tensor>(trace.emit_method(detach, Args{&tensor, 1, nullptr, 0}));
+  if (!detached) cannot(Reason::ArgumentKind, "Tensor._make_subclass");
+  return as_subclass_of(trace, detached, cls->type(), false);
 }
 
 /// torch._C.DisableTorchFunctionSubclass: the step that entered it.
@@ -340,7 +355,8 @@ void register_torch_overrides() {
   protocol::add_model(real("torch.overrides", "handle_torch_function"), &handle);
   add_rows({{of_torch::DisabledTorchFunctionImpl, &without_classes},
             {of_torch::DisableTorchFunctionSubclass, &make_switch},
-            {of_torch::IsTorchFunctionEnabled, &handlers_on}});
+            {of_torch::IsTorchFunctionEnabled, &handlers_on},
+            {of_torch::TensorBaseMakeSubclass, &make_subclass}});
   PyTypeObject* const off = of_torch::type(of_torch::DisableTorchFunctionSubclass);
   add_rows(off, {{"__enter__", &enter_switch}, {"__exit__", &leave_switch}});
   add_rows(of_torch::type(of_torch::TensorBase), {{"as_subclass", &as_subclass}});

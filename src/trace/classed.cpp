@@ -63,7 +63,7 @@ void Scope::refuse_classes(const meta::Outcome& outcome, const std::vector<Tenso
   }
 }
 
-Tensor* Scope::as_class(Tensor* tensor, PyTypeObject* type) {
+Tensor* Scope::as_class(Tensor* tensor, PyTypeObject* type, bool view) {
   const meta::Record& record = *tensor->record;
   if (tensor->late != Tensor::Free) cannot(Reason::LateEffect, "as_subclass() of a tensor");
   if (record.inner || record.is_inference || aten::inference_mode() || (record.requires_grad && !aten::grad_enabled()))
@@ -77,9 +77,9 @@ Tensor* Scope::as_class(Tensor* tensor, PyTypeObject* type) {
                                  type);
   made->made_at = capture_.steps();
   made->base = tensor;
-  made->differentiable = true;
-  made->special_view = is_special_to_autograd(*tensor);
-  tensor->views.push_back(made);
+  made->differentiable = view;
+  made->special_view = view && is_special_to_autograd(*tensor);
+  if (view) tensor->views.push_back(made);
   tensor->used = true;
   return made;
 }

@@ -191,9 +191,11 @@ Register Rebuilder::make_classed(Tensor* tensor) {
   PyObject* const as_subclass = once([] {
     return share(cpython::type_lookup(of_torch::type(of_torch::TensorBase), intern("as_subclass"))).release();
   });
-  PyObject* const type = reinterpret_cast<PyObject*>(tensor->record->type);
-  Register result =
-      tensor->classed ? output(tensor->classed) : call(as_subclass, {(*this)(tensor->plain), constant(type)});
+  PyObject* const make_subclass = of_torch::object(of_torch::TensorBaseMakeSubclass);
+  const Register type = constant(reinterpret_cast<PyObject*>(tensor->record->type));
+  Register result = tensor->classed          ? output(tensor->classed)
+                    : tensor->differentiable ? call(as_subclass, {(*this)(tensor->plain), type})
+                                             : call(make_subclass, {type, (*this)(tensor->plain)});
   memo_[tensor] = result;
   store_attributes(result, tensor->attributes);
   return result;

@@ -117,3 +117,40 @@ def memory_shared_with_classes(x, c, part):
     y = c * 2
     part.mul_(3)
     return y, x + 1, c + 1, type(y).__name__
+
+
+class Labelled(torch.Tensor):
+    """Made by _make_subclass: shares memory with its data, and is no view of it."""
+
+    label: str
+
+    def __new__(cls, data, label):
+        made = torch.Tensor._make_subclass(cls, data)
+        made.label = label
+        return made
+
+
+@program(lambda: [(numbers(), "a"), (numbers().requires_grad_(), "b")])
+def made_detached(x, label):
+    y = Labelled(x * 2, label)
+    return y, y.label, y.requires_grad, y.is_leaf, y + x
+
+
+@program(lambda: [(numbers(),)] * 2, state=lambda: list(LOG), setup=reset)
+def memory_of_a_detached_one(x):
+    y = torch.Tensor._make_subclass(Inheriting, x, False)
+    y.mul_(3)
+    x.add_(1)
+    return y, x * 2, y + 1
+
+
+@program(lambda: [(numbers(2).requires_grad_(),)] * 2, backward=True)
+def no_gradient_passes(x):
+    y = x * 2
+    return y * torch.Tensor._make_subclass(torch.Tensor, y)
+
+
+@program(lambda: [(numbers(),)] * 2)
+def a_leaf_of_a_class(x):
+    y = torch.Tensor._make_subclass(Labelled, x * 2, True)
+    return y.requires_grad, y

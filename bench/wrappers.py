@@ -2,9 +2,10 @@
 
     .venv/bin/python bench/wrappers.py [PARAMETERS]
 
-A model multiplies by 100 parameters in turn; each is a wrapper of two tensors and runs a `__torch_dispatch__` in Python.
+A model multiplies by 100 parameters in turn; each wraps two tensors and runs a `__torch_dispatch__` in Python.
 The backend of both answers with a constant: a hit is all guards and nothing else. A capture is the least of five, in a
-process that has captured the model before. Rows: sizes as they are; sizes that vary; gradients for the parameters.
+process that has captured the model before. Rows: sizes as they are; sizes that vary; gradients for the parameters; as
+many linear layers, each of another size, so that no two operations are alike.
 """
 
 import sys
@@ -56,13 +57,29 @@ class Model(torch.nn.Module):
         return x
 
 
+class Layers(torch.nn.Module):
+    """Each layer is wider than the one before, and linear() decomposes below the class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        made = [Scaled(torch.ones(i + 3, i + 2), torch.ones(1)) for i in range(PARAMETERS)]
+        self.parts = torch.nn.ParameterList(torch.nn.Parameter(each, requires_grad=False) for each in made)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for part in self.parts:
+            x = torch.nn.functional.linear(x, part).relu()
+        return x
+
+
 def constant(graph: Any, examples: Any) -> Callable[..., Any]:
     with torch.no_grad():
         result = (torch.ones(2, 2),)
     return lambda *args: result
 
 
-def capture(front: Any, reset: Callable[[], None], model: Model, x: torch.Tensor, dynamic: bool | None) -> float:
+def capture(
+    front: Any, reset: Callable[[], None], model: torch.nn.Module, x: torch.Tensor, dynamic: bool | None
+) -> float:
     """Milliseconds."""
     least = float("inf")
     for _ in range(6):
@@ -74,7 +91,7 @@ def capture(front: Any, reset: Callable[[], None], model: Model, x: torch.Tensor
     return least * 1e3
 
 
-def hit(front: Any, model: Model, x: torch.Tensor, dynamic: bool | None) -> float:
+def hit(front: Any, model: torch.nn.Module, x: torch.Tensor, dynamic: bool | None) -> float:
     """Microseconds."""
     compiled, least = front(model, backend=constant, dynamic=dynamic), float("inf")
     compiled(x)
@@ -87,23 +104,23 @@ def hit(front: Any, model: Model, x: torch.Tensor, dynamic: bool | None) -> floa
 
 
 def main() -> None:
+    print(f"torch {torch.__version__}, {PARAMETERS} parameters, {torch.get_num_threads()} threads")
     ratios = []
-    for name, gradients, dynamic in [
-        ("sizes fixed", False, False),
-        ("sizes vary", False, True),
-        ("gradients", True, None),
+    for name, model, dynamic in [
+        ("sizes fixed", Model(gradients=False), False),
+        ("sizes vary", Model(gradients=False), True),
+        ("gradients", Model(gradients=True), None),
+        ("all differ", Layers(), False),
     ]:
-        model, x = Model(gradients), torch.ones(2, 2)
-        with torch.set_grad_enabled(gradients):
-            captures = [
-                capture(*each, model, x, dynamic)
-                for each in ((gramme.compile, gramme.reset), (torch.compile, torch._dynamo.reset))
-            ]
+        x = torch.ones(2, 2)
+        with torch.set_grad_enabled(name == "gradients"):
+            ours = capture(gramme.compile, gramme.reset, model, x, dynamic)
+            theirs = capture(torch.compile, torch._dynamo.reset, model, x, dynamic)
             hits = [hit(front, model, x, dynamic) for front in (gramme.compile, torch.compile)]
-        ratios.append(captures[1] / captures[0])
+        ratios.append(theirs / ours)
         print(
-            f"{name:12} capture {captures[0]:7.1f} ms, torch.compile {captures[1]:8.1f}: {ratios[-1]:5.1f} times sooner;"
-            f"  hit {hits[0]:6.2f} µs, torch.compile {hits[1]:7.2f}: {hits[1] / hits[0]:5.1f} times"
+            f"{name:12} capture {ours:6.1f} ms, torch.compile {theirs:7.1f}: {ratios[-1]:5.1f} times sooner;"
+            f"  hit {hits[0]:5.2f} µs, torch.compile {hits[1]:6.2f}: {hits[1] / hits[0]:5.1f} times"
         )
     print(f"captures, geometric mean: {torch.tensor(ratios).log().mean().exp():.1f} times sooner")
 

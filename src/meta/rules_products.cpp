@@ -130,11 +130,10 @@ struct Window {
 Expr places(Expr size, const Window& window, bool past_the_end, Decisions& decide) {
   if (window.stride < 1 || window.kernel < 1 || window.padding < 0 || window.dilation < 1) throw NoRule();
   const int64_t covered = window.dilation * (window.kernel - 1) + 1;
-  const Expr room = plus(size, number(2 * window.padding - covered));
+  const Expr room = plus(size, number(2 * window.padding - covered + (past_the_end ? window.stride - 1 : 0)));
   decide.require(at_least(room, number(0)));
-  const Expr stride = number(window.stride);
-  if (!past_the_end) return plus(known(floor_divide(room, stride)), number(1));
-  const Expr last = known(floor_divide(plus(room, number(window.stride - 1)), stride));
+  const Expr stride = number(window.stride), last = known(floor_divide(room, stride));
+  if (!past_the_end) return plus(last, number(1));
   return decide.less(times(last, stride), plus(size, number(window.padding))) ? plus(last, number(1)) : last;
 }
 
@@ -202,7 +201,8 @@ void pool(Operands& call, size_t spatial, size_t dilation_place, size_t ceil_pla
   const std::vector<int64_t> dilation =
       dilation_place ? window(call, dilation_place, spatial, 1) : std::vector<int64_t>(spatial, 1);
   const std::vector<Window> all = windows(kernel, stride, window(call, 3, spatial, 0), dilation);
-  for (size_t d = 0; d < spatial && spatial == 3; ++d)  // in 3D the input must be at least as large as the window
+  const bool fits = spatial == 3 && !dilation_place;  // avg_pool3d refuses inputs smaller than the window
+  for (size_t d = 0; d < spatial && fits; ++d)
     call.decide.require(at_least(input.sizes[input.dim() - 3 + d], number(kernel[d])));
   call.results.push_back(with_places(input, all, call.flag(ceil_place), call.decide));
 }

@@ -77,7 +77,7 @@ struct Tensor : ValueOf<Tensor> {
   Tensor* base = nullptr;                // shares storage with it (views)
   bool differentiable = false;           // a view to autograd too, unlike what detach() gives
   std::vector<Tensor*> views;            // differentiable ones of it
-  Tensor* plain = nullptr;  // as_subclass() or _make_subclass() made this from it; both have one node
+  Tensor* plain = nullptr;               // as_subclass() or _make_subclass() made it of this; both have one node
   graph::Node* classed = nullptr;  // with `plain`: the node that returns it in its class; null: replay sets the class
   Tensor* inner = nullptr;         // inside a transform: the wrapped tensor, once requested
   Attributes attributes;           // Python attributes set on it

@@ -1,4 +1,4 @@
-"""A class whose `__torch_dispatch__` depends on state: captures ask it again, one capture asks it once for equal calls."""
+"""A class whose `__torch_dispatch__` depends on state is asked by each capture, and once for equal calls of one."""
 
 from collections.abc import Callable
 from typing import Any

@@ -154,4 +154,5 @@ for front in (torch.compile, gramme.compile):
 
 def test_a_backend_that_dies_with_the_interpreter() -> None:
     done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stderr == ""
+    assert "Exception ignored" not in done.stderr
+    assert "Traceback" not in done.stderr

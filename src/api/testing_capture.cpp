@@ -130,6 +130,7 @@ nb::list models() {
     all.append(nb::make_tuple(nb::borrow(model.callable), kTakes[static_cast<int>(model.takes)]));
   return all;
 }
+
 uint32_t facts_of(const std::vector<std::string>& names) {
   uint32_t facts = 0;
   for (const std::string& each : names) {

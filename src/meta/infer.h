@@ -90,8 +90,8 @@ struct Outcome {
 const Outcome& infer(const Call& call, const std::vector<Level>& levels = {},
                      shape::Assumptions* assumptions = nullptr);
 
-/// Scope of one capture. A wrapper's class answers calls by code of the program, so their outcomes hold only here: the
-/// program changes nothing between them.
+/// Scope of one capture. Calls on wrappers are inferred by their class's own code, which may read the program's state.
+/// That state does not change during a capture, so equal calls share an outcome; later captures infer it again.
 class OutcomesOfCapture {
  public:
   OutcomesOfCapture();

@@ -148,8 +148,8 @@ class Scope {
   bool handlers_on() const { return !handlers_off_; }
   bool asks_classes() const { return has_classes_ && !handlers_off_; }
   void switch_handlers(int by) { handlers_off_ += by; }
-  /// tensor.as_subclass(type): a new object that shares memory, a view to autograd; no view for a detached tensor that
-  /// only its instance will see.
+  /// tensor.as_subclass(type): a new object that shares memory, a view to autograd. Without `view` it is what
+  /// _make_subclass() makes: `tensor` is the result of detach(), and the new object is not a view of it.
   value::Tensor* as_class(value::Tensor* tensor, PyTypeObject* type, bool view = true);
   /// True if as_subclass() made the tensor of another one, or another of it. Both share a node, so only data may
   /// change.

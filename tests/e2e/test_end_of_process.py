@@ -11,5 +11,5 @@ import pytest
 def test_threads_drop_tensors_at_the_end(backend: str) -> None:
     program = Path(__file__).with_name("dropped_at_end.py")
     run = subprocess.run([sys.executable, program, backend], capture_output=True, text=True, timeout=120, check=False)
-    assert run.returncode == 0, run.stderr
-    assert "terminate" not in run.stderr
+    told = [line for line in run.stderr.splitlines() if "triton not found" not in line]  # torch 2.14 logs it
+    assert (run.returncode, told) == (0, [])

@@ -154,5 +154,4 @@ for front in (torch.compile, gramme.compile):
 
 def test_a_backend_that_dies_with_the_interpreter() -> None:
     done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=120, check=True)
-    assert "Exception ignored" not in done.stderr
-    assert "Traceback" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if "triton not found" not in line] == []  # torch 2.14 logs it

@@ -7,6 +7,7 @@ import gramme
 import pytest
 import torch
 from gramme import _C
+from subclasses.classes import One
 from torch.utils._pytree import tree_map_only
 
 capturing = _C.testing.testing_capture  # type: ignore[attr-defined]
@@ -42,22 +43,8 @@ def test_nothing_is_refused_without_facts() -> None:
     assert [first(stage, ["Breaks", "RunsPython", "RunsClass", "LateSeed"]) for stage in STAGES] == [None] * 4
 
 
-class Refusing(torch.Tensor):
+class Refusing(One):
     """A wrapper that has no negation."""
-
-    @staticmethod
-    def __new__(cls, inside: torch.Tensor) -> "Refusing":
-        return torch.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype)
-
-    def __init__(self, inside: torch.Tensor) -> None:
-        self.inside = inside
-
-    def __tensor_flatten__(self) -> tuple[list[str], None]:
-        return ["inside"], None
-
-    @staticmethod
-    def __tensor_unflatten__(parts: dict[str, torch.Tensor], context: None, size: Any, stride: Any) -> "Refusing":
-        return Refusing(parts["inside"])
 
     @classmethod
     def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -152,6 +152,28 @@ def numbers(*shape: int) -> torch.Tensor:
     return torch.arange(1.0, 1 + size.numel()).view(size) / 2
 
 
+class One(torch.Tensor):
+    """Wraps one tensor. A subclass has a `__torch_dispatch__`."""
+
+    inside: torch.Tensor
+
+    def __new__(cls, inside: torch.Tensor) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, device=inside.device)
+
+    def __init__(self, inside: torch.Tensor) -> None:
+        self.inside = inside
+
+    def __repr__(self, **_: Any) -> str:
+        return type(self).__name__
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["inside"], None
+
+    @classmethod
+    def __tensor_unflatten__(cls, parts: dict[str, torch.Tensor], context: None, size: Any, stride: Any) -> Any:
+        return cls(parts["inside"])
+
+
 class Two(torch.Tensor):
     """Two tensors, to both of which everything is done."""
 

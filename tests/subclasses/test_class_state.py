@@ -9,32 +9,16 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map_only
 
+from subclasses.classes import One
+
 BACKENDS = ["eager", "native", "aot_eager"]
 
 
-class Chosen(torch.Tensor):
+class Chosen(One):
     """Computes in the dtype that its class names; counts the calls that captures make."""
 
     dtype_of_results = torch.float32
     asked = 0
-    inside: torch.Tensor
-
-    @staticmethod
-    def __new__(cls, inside: torch.Tensor) -> "Chosen":
-        return torch.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, device=inside.device)
-
-    def __init__(self, inside: torch.Tensor) -> None:
-        self.inside = inside
-
-    def __repr__(self, **_: Any) -> str:
-        return "Chosen"
-
-    def __tensor_flatten__(self) -> tuple[list[str], None]:
-        return ["inside"], None
-
-    @staticmethod
-    def __tensor_unflatten__(parts: dict[str, torch.Tensor], context: None, size: Any, stride: Any) -> "Chosen":
-        return Chosen(parts["inside"])
 
     @classmethod
     def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

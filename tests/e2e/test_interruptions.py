@@ -447,7 +447,9 @@ def test_interrupts_at_any_moment(program: Callable[..., Any], backend: str, soa
     before, interval = signal.signal(NUMBER, interrupted), sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
 
-    def strike(after: float) -> None:
+    def strike(after: float, started: list[bool]) -> None:
+        while not started:  # an interrupted Thread.start() leaves its lock behind
+            pass
         end = time.perf_counter() + after
         while time.perf_counter() < end:
             pass
@@ -465,8 +467,9 @@ def test_interrupts_at_any_moment(program: Callable[..., Any], backend: str, soa
             if i % 3 == 0:
                 front.reset()
             try:
-                thread = threading.Thread(target=strike, args=(took * (i % 20) / 16,))
+                thread = threading.Thread(target=strike, args=(took * (i % 20) / 16, started := []))
                 thread.start()
+                started.append(True)
                 seen.add(result := outcome(compiled))
                 if "'late', [])" not in result:  # it came in between
                     assert result in possible

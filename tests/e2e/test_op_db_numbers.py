@@ -20,7 +20,12 @@ REWRITTEN = ("addcdiv",)  # with a value it stands in graphs as PyTorch's front 
 # Numbers that name a mode, of which others leave memory uninitialised; sizes of memory that nobody fills.
 UNDEFINED = ("grid_sampler_3d", "grid_sampler_2d", "resize_")
 ADDRESSES = ("unflatten",)  # an error text with the addresses of C++ functions
-FUNCTIONALIZED = ("stft", "quantile", "nanquantile")  # AOTAutograd gives a view of a new tensor where eager gives that
+# AOTAutograd gives a view of a new tensor where eager gives that, and raises BackendCompilerFailed with PyTorch's text
+# if an offset is outside of the storage.
+FUNCTIONALIZED = (
+    *("stft", "quantile", "nanquantile", "nn.functional.scaled_dot_product_attention"),
+    *("as_strided", "as_strided_scatter", "as_strided.partial_views"),
+)
 
 
 class Place(NamedTuple):
@@ -121,6 +126,12 @@ def run(call: Callable[..., Any], tensors: list[torch.Tensor], n: Any) -> Any:
     return outcome(lambda *given: call(*given, n), made, leaves=made)
 
 
+def is_aots(found: Place, n: Any, actual: Any) -> bool:
+    """Does PyTorch's front end give the same? AOTAutograd decomposes operators, and copies what it wrote back."""
+    torch._dynamo.reset()
+    return not difference(run(torch.compile(found.call, backend="aot_eager"), found.tensors, n), actual)
+
+
 def differences_at(found: Place, backend: str) -> list[str]:
     compiled = gramme.compile(found.call, backend=backend)
     differences = []
@@ -128,6 +139,8 @@ def differences_at(found: Place, backend: str) -> list[str]:
         expected = run(found.call, found.tensors, n)
         actual = run(compiled, found.tensors, n)
         what = difference(expected, actual)
+        if what and backend == "aot_eager" and is_aots(found, n, actual):
+            continue
         if what and not difference(expected, run(found.call, found.tensors, n)):  # else eager differs from itself
             differences.append(f"{found.name} = {n!r}: {what}")
     gramme.reset()
@@ -161,4 +174,4 @@ def test_changing_numbers_are_eagers(backend: str) -> None:
                 (known if is_known(found) else taken).add(found.name)
                 differences += differences_at(found, backend)
     print(f"{backend}: {len(taken)} places take a number that varies, {len(known)} want it known")
-    assert not differences, "\n".join(differences[:40])
+    assert not differences, "\n".join(line[:300] for line in differences[:40])

@@ -100,6 +100,7 @@ def test_ended_anywhere(program: Program) -> None:
 @pytest.mark.timeout(7200)
 @each_program
 def test_abandoned_anywhere(program: Program) -> None:
+    observe(program.function, program)  # a process's first call may change classes: an optimizer's wraps its step
     undisturbed = captured(program)
     told: dict[int, Any] = {}
     for at in some(range(1, instructions(program) + 1), SHARE, f"{program.name} refusals"):

@@ -96,6 +96,12 @@ INLINE = """
     torch.amp.autocast_mode:custom_bwd
     torch.amp.autocast_mode:custom_fwd
     torch.functional:_check_list_size
+    torch.nested._internal.nested_tensor:NestedTensor.__tensor_flatten__
+    torch.nested._internal.nested_tensor:NestedTensor._max_seqlen_tensor.fget
+    torch.nested._internal.nested_tensor:NestedTensor._min_seqlen_tensor.fget
+    torch.nested._internal.nested_tensor:NestedTensor.lengths
+    torch.nested._internal.nested_tensor:NestedTensor.offsets
+    torch.nested._internal.nested_tensor:NestedTensor.values
     torch.nn:factory_kwargs
     torch.nn._reduction:get_enum
     torch.nn._reduction:legacy_get_enum
@@ -140,6 +146,9 @@ INLINE_MODULES = {
 # Calls that stand in the graph, though no rule of Dynamo says so.
 GRAPH = """
     torch.distributed.tensor._api:DTensor.from_local
+    torch:_nested_get_values
+    torch.nested._internal.nested_tensor:nested_view_from_values_offsets
+    torch.nested._internal.nested_tensor:nested_view_from_values_offsets_lengths
 """
 
 # Operators that take functions: they trace and compile these themselves, and must not be traced while they do.

@@ -172,8 +172,12 @@ class Context(TracingContext):
 
         varies = self.symbols is not None and self.symbols.vary(index)
         describe: Describe = partial(self.symbols.context, index) if self.symbols and varies else all_static
-        self._tensor_to_context[tensor] = describe(tensor, source)
         assert self._fake_mode is not None
+        base = tensor._base if tensor._is_view() else None
+        if base is not None and base.is_nested and (not tensor.is_nested or base.layout == torch.strided):
+            self._fakes.append(_fake_without_base(self._fake_mode, tensor, source, describe))
+            return
+        self._tensor_to_context[tensor] = describe(tensor, source)
         self._fakes.extend(_fakes_of_gradient(self._fake_mode, tensor, source, describe))
 
     def release(self) -> None:
@@ -273,6 +277,14 @@ def forget_items(mode: FakeTensorMode) -> None:
         return fake
 
     converter.from_real_tensor = without_item  # type: ignore[method-assign]
+
+
+def _fake_without_base(mode: FakeTensorMode, tensor: torch.Tensor, source: Source, describe: Describe) -> torch.Tensor:
+    """The fake of what views a nested tensor. PyTorch would make it by the view, for which it needs the lengths."""
+    alone = tensor.detach().requires_grad_(tensor.requires_grad)
+    fake = mode.from_tensor(alone, symbolic_context=describe(alone, source), source=source)
+    mode.fake_tensor_converter.set_tensor_memo(tensor, fake)
+    return fake
 
 
 def _fakes_of_gradient(

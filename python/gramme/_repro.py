@@ -46,9 +46,20 @@ def _input(node: torch.fx.Node) -> str:
         return f"    {_now(value)},  # {node.target}"
     if not isinstance(value, torch.Tensor):
         return f"    None,  # {node.target}"
-    sizes, strides = tuple(map(_now, value.shape)), tuple(map(_now, value.stride()))
-    text = f"torch.empty_strided({sizes}, {strides}, dtype={value.dtype}, device={str(value.device)!r}).zero_()"
+    text = _jagged(value) if value.layout == torch.jagged else _dense(value)
     return f"    {text}{'.requires_grad_()' if value.requires_grad and value.is_leaf else ''},  # {node.target}"
+
+
+def _dense(value: torch.Tensor) -> str:
+    sizes, strides = tuple(map(_now, value.shape)), tuple(map(_now, value.stride()))
+    return f"torch.empty_strided({sizes}, {strides}, dtype={value.dtype}, device={str(value.device)!r}).zero_()"
+
+
+def _jagged(value: Any) -> str:
+    """All rows are in the first part: the lengths are numbers of the program's."""
+    rows, parts, dimension = _now(value._values.shape[value._ragged_idx - 1]), value.size(0), value._ragged_idx
+    offsets = f"torch.tensor([0] + [{rows}] * {_now(parts)}, device={str(value.device)!r})"
+    return f"torch.nested.nested_tensor_from_jagged({_dense(value._values)}, {offsets}, jagged_dim={dimension})"
 
 
 @functools.cache

@@ -104,17 +104,15 @@ class Symbols:
         return self._described(sizes, tensor, source)
 
     def _described(self, sizes: _Sizes, tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
+        if tensor.layout == torch.jagged:
+            return self._of_jagged(sizes, tensor, source)
         known = _known(tensor, source, sizes)
         gradient = tensor.grad if tensor.is_leaf else None
         if gradient is not None:
             known |= _known(gradient, AttrSource(source, "grad"), sizes)
         make: Any = StatefulSymbolicContext
         if sizes[3]:
-            inner = zip(inner_tensors(tensor).items(), sizes[3], strict=True)
-            contexts: dict[str, Any] = {
-                name: self._of_part(row, part, AttrSource(source, name)) for (name, part), row in inner
-            }
-            make = partial(SubclassSymbolicContext, inner_contexts=contexts)
+            make = partial(SubclassSymbolicContext, inner_contexts=self._of_parts(sizes, tensor, source))
         context = _context(tensor, source, [_kind(size) for size in sizes[0]], DimDynamic.DYNAMIC, make)
         context.shape_env_to_source_to_symbol_cache[id(self._env)] = known
         made = self._env.create_symbolic_sizes_strides_storage_offset(tensor, source, symbolic_context=context)
@@ -122,6 +120,35 @@ class Symbols:
             self._specialize(sizes)
         self._override_hints(tensor, sizes)
         return context
+
+    def _of_parts(self, sizes: _Sizes, tensor: torch.Tensor, source: Source) -> dict[str, Any]:
+        inner = zip(inner_tensors(tensor).items(), sizes[3], strict=True)
+        return {name: self._of_part(row, part, AttrSource(source, name)) for (name, part), row in inner}
+
+    def _of_jagged(self, sizes: _Sizes, tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
+        """A jagged tensor has its sizes from its parts, and its memory from their values, which it may view."""
+        parts = self._of_parts(sizes, tensor, source)
+        base = tensor._base if tensor._is_view() else None
+        of_base = None
+        if base is not None:
+            values = list(inner_tensors(tensor)).index("_values")
+            of_base = self._of_base(base, sizes[3][values], AttrSource(source, "_base"))
+        return SubclassSymbolicContext(
+            dynamic_sizes=_kinds_of(tensor),
+            dynamic_strides=[DimDynamic.INFER_STRIDE] * tensor.dim(),
+            constraint_sizes=[None] * tensor.dim(),
+            constraint_strides=[None] * tensor.dim(),
+            view_base_context=of_base,
+            tensor_source=source,
+            shape_env_to_source_to_symbol_cache={},
+            inner_contexts=parts,
+        )
+
+    def _of_base(self, base: torch.Tensor, sizes: _Sizes | None, source: Source) -> StatefulSymbolicContext:
+        """The context of the tensor that a jagged one views, which has the sizes of its values."""
+        if sizes is None or base.layout == torch.jagged or len(sizes[0]) != base.dim():
+            return all_static(base, source)
+        return self._described(sizes, base, source)
 
     def _of_part(self, sizes: _Sizes | None, tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
         return all_static(tensor, source) if sizes is None else self._described(sizes, tensor, source)
@@ -172,7 +199,7 @@ def all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
         inner_contexts={name: all_static(part, AttrSource(source, name)) for name, part in inner.items()},
     )
     return (made if wraps else StatefulSymbolicContext)(
-        dynamic_sizes=[DimDynamic.STATIC] * count,
+        dynamic_sizes=_kinds_of(tensor),
         dynamic_strides=[DimDynamic.INFER_STRIDE] * count,
         constraint_sizes=[None] * count,
         constraint_strides=[None] * count,
@@ -180,6 +207,12 @@ def all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
         tensor_source=source,
         shape_env_to_source_to_symbol_cache={},
     )
+
+
+def _kinds_of(tensor: torch.Tensor) -> list[DimDynamic]:
+    """Static sizes, but for the ragged one of a jagged tensor, which has no number."""
+    sizes: Any = tensor.shape
+    return [DimDynamic.DYNAMIC if isinstance(size, torch.SymInt) else DimDynamic.STATIC for size in sizes]
 
 
 def _context(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ._torch.names import DTENSOR_SPEC, loaded
+from ._torch.names import DTENSOR_SPEC, NestedTensor, loaded
 
 __all__ = [
     "canonical",
@@ -130,12 +130,20 @@ def unflatten(
     if isinstance(context, _Context):
         parts |= {name: held.object for name, held in context.others}
         context = context.context
-    if not any(isinstance(number, torch.SymInt) for number in size):
+    if cls is NestedTensor:
+        size = _sizes_of_jagged(parts, context)
+    elif not any(isinstance(number, torch.SymInt) for number in size):
         size = torch.Size(size)
     made = cls.__tensor_unflatten__(parts, context, size, stride)
     if type(made) is not cls:
         raise _ChangedError(f"{cls.__name__}.__tensor_unflatten__ makes a {type(made).__name__}")
     return made  # type: ignore[no-any-return]
+
+
+def _sizes_of_jagged(parts: dict[str, torch.Tensor], context: dict[str, Any]) -> list[Any]:
+    """What the class reads of a jagged fake's sizes: the ragged one, which goes with the offsets or the lengths."""
+    ragged = context["ragged_idx"]
+    return [*[None] * ragged, parts.get("_lengths", parts["_offsets"]).get_nested_int()]  # type: ignore[attr-defined]
 
 
 def compared(kind: type) -> tuple[str, ...] | None:

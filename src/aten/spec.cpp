@@ -172,6 +172,7 @@ bool agree(c10::IntArrayRef actual, const std::vector<shape::SymInt>& expected) 
 /// For tensors whose sizes are not inline: more than five dimensions, sparse layouts.
 bool same_stored(const Interned& spec, const at::Tensor& tensor) {
   if (!spec.comparable || !same_image(spec.expected.data(), spec.mask.data(), words_of(tensor))) return false;
+  if (spec.tensor->opaque) return true;  // guards on the inner tensors compare sizes
   const auto& stored = Peek::stored(tensor.unsafeGetTensorImpl());
   const TensorType& type = *spec.tensor;
   if (!agree(stored.sizes_arrayref(), type.sizes)) return false;
@@ -218,7 +219,8 @@ Interned describe(PyObject* tensor) {
   type.device_type = static_cast<int8_t>(device.type());
   type.device_index = device.index();
   bool sparse = impl->key_set().has(c10::DispatchKey::Python) ? false : self.layout() != c10::kStrided;
-  type.layout = static_cast<int8_t>(sparse ? self.layout() : c10::kStrided);
+  const bool jagged = is_jagged(self);
+  type.layout = static_cast<int8_t>(jagged ? c10::kJagged : sparse ? self.layout() : c10::kStrided);
   const auto* meta = autograd_of(impl);
   type.requires_grad = meta && meta->requires_grad();
   const bool refused = type.requires_grad && is_refused(self, *meta);
@@ -229,10 +231,11 @@ Interned describe(PyObject* tensor) {
   Interned spec;
   spec.keys = impl->key_set().raw_repr();
   spec.special_view = meta && is_special(*meta);
-  spec.comparable = !refused && !(meta && has_tangent(*meta)) && !impl->has_symbolic_sizes_strides() &&
-                    !Peek::python_sizes(impl) && !impl->is_nested() && (sparse || Peek::default_policy(impl));
-  type.opaque = !spec.comparable;
-  if (spec.comparable) {
+  const bool has_sizes = !impl->has_symbolic_sizes_strides() && !Peek::python_sizes(impl) && !impl->is_nested() &&
+                         (sparse || Peek::default_policy(impl));
+  spec.comparable = !refused && !(meta && has_tangent(*meta)) && (has_sizes || jagged);
+  type.opaque = jagged || !spec.comparable;
+  if (!type.opaque) {
     const auto& stored = Peek::stored(impl);
     type.sizes.assign(stored.sizes_arrayref().begin(), stored.sizes_arrayref().end());
     if (!sparse) {

@@ -26,6 +26,7 @@ struct Hash {
     add(t->storage_offset.word());
     add(reinterpret_cast<int64_t>(t->inner) ^ t->level ^ int64_t{t->batch_dim} << 8);
     for (const TensorType* part : t->parts) add(reinterpret_cast<int64_t>(part));
+    add(t->ragged);
     return hash ^ hash >> 29;
   }
 };
@@ -81,6 +82,10 @@ class Types {
 }  // namespace
 
 const TensorType* interned(TensorDescription described) { return Types::all().find_or_add(std::move(described)); }
+
+bool is_jagged(const at::Tensor& tensor) {
+  return tensor.is_nested() && tensor.unsafeGetTensorImpl()->is_python_dispatch();
+}
 
 const TensorType* type_below_autograd(const at::Tensor& tensor, bool whole) {
   const c10::Device device = tensor.device();

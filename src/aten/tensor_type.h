@@ -36,9 +36,11 @@ struct TensorDescription {
   const TensorType* inner;
   int32_t level, batch_dim;
   // For a subclass that wraps tensors: those tensors, and what else its class keeps, one object for equal ones (held).
-  // No code fills these yet.
   std::vector<const TensorType*> parts;
   PyObject* context;
+  // For offsets or lengths from which a jagged tensor of the capture has its ragged size: that size's number, other
+  // than 0. Jagged tensors with the same number have equal ragged sizes.
+  int32_t ragged;
 
   int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
   bool operator==(const TensorDescription&) const = default;
@@ -55,6 +57,10 @@ struct TensorType : TensorDescription {
 
 /// The interned description that equals this one. Needs the GIL only for a subclass, or with a context.
 const TensorType* interned(TensorDescription described);
+
+/// True for a nested tensor of the jagged layout: PyTorch's Python class, whose sizes only that class knows. The sizes
+/// of its inner tensors and their identity determine them.
+bool is_jagged(const at::Tensor& tensor);
 
 /// The tensor as kernels see it: a torch.Tensor that needs no gradient; opaque unless `whole`. Needs no GIL.
 const TensorType* type_below_autograd(const at::Tensor& tensor, bool whole);

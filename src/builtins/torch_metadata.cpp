@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "builtins/torch_support.h"
 #include "torch/names.h"
+#include "trace/wrappers.h"
 #include "value/views.h"
 
 namespace gramme::builtins {
@@ -25,11 +26,24 @@ Value* at_dim(Trace& trace, const std::vector<shape::SymInt>& values, Value* dim
   return trace.integer(values[at < 0 ? at + n : at]);
 }
 
+/// The dim-th size of a jagged tensor, other than the ragged one.
+Value* jagged_size(Trace& trace, Tensor* tensor, Value* dim) {
+  const std::vector<shape::SymInt> sizes = trace::sizes_of_jagged(trace, tensor);
+  PyObject* number = trace.constant_of(dim);
+  const int64_t n = static_cast<int64_t>(sizes.size());
+  const int64_t given = number && PyLong_CheckExact(number) ? PyLong_AsLongLong(number) : n;
+  const int64_t at = given < 0 ? given + n : given;
+  if (at < 0 || at >= n || sizes[at].is_any()) protocol::refuse_jagged(tensor, "this size");
+  return trace.integer(sizes[at]);
+}
+
 Value* size(Trace& trace, const Args& args) {
   auto [self, dim] = bind(args, 1, {"self", "dim"});
   Tensor* tensor = self_tensor(trace, args, "size");
   (void)self;
+  if (tensor->record->opaque && !is_none(trace, dim)) return jagged_size(trace, tensor, dim);
   if (is_none(trace, dim)) {
+    protocol::refuse_jagged(tensor, "Tensor.size()");
     trace.scope().note_sizes(tensor, tensor->record->sizes.size());
     return size_of(trace, *tensor->record);
   }
@@ -58,7 +72,7 @@ void refuse_unknown_strides(Trace& trace, const Tensor* tensor, int64_t most) {
 
 Value* stride(Trace& trace, const Args& args) {
   auto [self, dim] = bind(args, 1, {"self", "dim"});
-  Tensor* tensor = self_tensor(trace, args, "stride");
+  Tensor* tensor = sized_self(trace, args, "stride");
   refuse_of_gradient(trace, "strides");
   if (!meta::is_strided(*tensor->record)) cannot(Reason::AttributeUnknown, "strides of a tensor that has none");
   refuse_unknown_strides(trace, tensor, 1);
@@ -84,7 +98,7 @@ shape::SymInt beginning(Trace& trace, const Tensor* existing) {
 Value* storage_offset(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   (void)self;
-  const Tensor* tensor = self_tensor(trace, args, "storage_offset");
+  const Tensor* tensor = sized_self(trace, args, "storage_offset");
   refuse_of_gradient(trace, "storage_offset()");
   const bool has_one = tensor->record->strides.size() == tensor->record->sizes.size() && !tensor->record->inner;
   if (!has_one || tensor->late != Tensor::Free || trace.state<Storages>().replaced)
@@ -99,7 +113,7 @@ Value* storage_offset(Trace& trace, const Args& args) {
 }
 
 Value* length(Trace& trace, const Args& args) {
-  Tensor* tensor = self_tensor(trace, args, "__len__");
+  Tensor* tensor = sized_self(trace, args, "__len__");
   protocol::refuse_torch_function(trace, tensor, "len()");
   if (tensor->record->sizes.empty()) protocol::raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
   return trace.integer(tensor->record->sizes[0]);
@@ -114,10 +128,14 @@ Value* answer(Trace& trace, const Args& args, Answer&& of_record) {
 }
 
 Value* numel(Trace& trace, const Args& args) {
-  return answer<"numel">(trace, args, [&](const meta::Record& record) { return element_count(trace, record); });
+  auto [self] = positional<1>(args, 1);
+  (void)self;
+  return element_count(trace, *sized_self(trace, args, "numel")->record);
 }
 Value* dim(Trace& trace, const Args& args) {
-  return answer<"dim">(trace, args, [&](const meta::Record& record) { return trace.integer(record.dim()); });
+  auto [self] = positional<1>(args, 1);
+  (void)self;
+  return dim_of(trace, self_tensor(trace, args, "dim"));
 }
 Value* is_floating_point(Trace& trace, const Args& args) {
   return answer<"is_floating_point">(
@@ -208,7 +226,7 @@ Value* is_contiguous(Trace& trace, const Args& args) {
   PyObject* const last_2d = once([] { return real("torch", "channels_last"); });
   PyObject* const last_3d = once([] { return real("torch", "channels_last_3d"); });
   if (args.positional > 1) cannot(Reason::ArgumentKind, "Tensor.is_contiguous");
-  const Tensor* tensor = self_tensor(trace, args, "is_contiguous");
+  const Tensor* tensor = sized_self(trace, args, "is_contiguous");
   refuse_of_gradient(trace, "is_contiguous()");
   const meta::Record& record = *tensor->record;
   Value* argument = args.keyword("memory_format");

@@ -66,10 +66,12 @@ class ObjectRules {
   /// Reads the module's dict only, since modules may create attributes on demand.
   void resolve(PyObject* module, const std::string& name, Rule rule) {
     size_t dot = name.find('.');
-    PyObject* first = PyDict_GetItemString(PyModule_GetDict(module), name.substr(0, dot).c_str());
-    Owned<> object = share(first);
-    if (first && dot != std::string::npos)
-      object = Owned<>::steal(PyObject_GetAttrString(first, name.substr(dot + 1).c_str()));
+    Owned<> object = share(PyDict_GetItemString(PyModule_GetDict(module), name.substr(0, dot).c_str()));
+    while (object && dot != std::string::npos) {
+      const size_t from = dot + 1;
+      dot = name.find('.', from);
+      object = Owned<>::steal(PyObject_GetAttrString(object.get(), name.substr(from, dot - from).c_str()));
+    }
     PyErr_Clear();
     if (!object) return;
     insert(object.get(), rule);

@@ -49,6 +49,13 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
   return tensor;
 }
 
+/// The same for a method that reads sizes.
+inline value::Tensor* sized_self(Trace& trace, const Args& args, const char* method) {
+  auto* tensor = self_tensor(trace, args, method);
+  protocol::refuse_jagged(tensor, "Tensor." + std::string(method));
+  return tensor;
+}
+
 /// Ends the segment inside a body that receives gradients, where the capture does not know what `what` asks.
 inline void refuse_of_gradient(Trace& trace, const char* what) {
   if (trace.is_confined() && trace.state<trace::OfGradients>().depth)
@@ -64,6 +71,8 @@ struct Storages {
 value::Tuple* size_of(Trace& trace, const meta::Record& record);
 /// True if the sizes (or strides) are equal; guarded for expressions.
 bool same_numbers(Trace& trace, const std::vector<shape::SymInt>& a, const std::vector<shape::SymInt>& b);
+/// tensor.dim()
+value::Value* dim_of(Trace& trace, value::Tensor* tensor);
 /// tensor.numel()
 Value* element_count(Trace& trace, const meta::Record& record);
 /// The result of Tensor.type(): "torch.FloatTensor".

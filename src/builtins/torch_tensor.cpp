@@ -18,19 +18,25 @@
 #include "torch/names.h"
 #include "trace/dying.h"
 #include "trace/tensor_attributes.h"
+#include "trace/wrappers.h"
 
 namespace gramme::builtins {
 
 using namespace value;
 using SK = source::Kind;
 
+namespace {
+PyTypeObject* size_type() {
+  return once([] { return reinterpret_cast<PyTypeObject*>(real("torch", "Size")); });
+}
+}  // namespace
+
 value::Tuple* size_of(Trace& trace, const meta::Record& record) {
-  auto* const type = once([] { return reinterpret_cast<PyTypeObject*>(real("torch", "Size")); });
   std::vector<Value*> items;
   items.reserve(record.sizes.size());
   for (shape::SymInt size : record.sizes) items.push_back(trace.integer(size));
   Tuple* size = trace.tuple(std::move(items));
-  size->type = type;
+  size->type = size_type();
   return size;
 }
 
@@ -43,6 +49,11 @@ Value* element_count(Trace& trace, const meta::Record& record) {
   return trace.integer(known);
 }
 
+Value* dim_of(Trace& trace, Tensor* tensor) {
+  if (!tensor->record->opaque) return trace.integer(tensor->record->dim());
+  return trace.integer(static_cast<int64_t>(trace::sizes_of_jagged(trace, tensor).size()));
+}
+
 namespace {
 
 /// Computes an attribute. May end the segment; null means that the attribute is looked up like any other.
@@ -52,11 +63,22 @@ std::string text_of(PyObject* name) { return utf8_of(name); }
 
 // ---- constants of the record
 
+/// The sizes that a jagged tensor's class keeps, whose ragged one only a tensor from outside of the graph has.
+Value* jagged_shape(Trace& trace, Tensor* tensor) {
+  static PyObject* const name = of_torch::attribute(of_torch::JaggedSize);
+  auto* kept = tensor->existing() ? as<Tuple>(trace.see(protocol::get_attribute(trace, tensor, name))) : nullptr;
+  if (!kept) protocol::refuse_jagged(tensor, "Tensor.shape");
+  Tuple* size = trace.tuple(kept->items);
+  size->type = size_type();
+  return size;
+}
+
 Value* shape(Trace& trace, Tensor* tensor) {
+  if (tensor->record->opaque) return jagged_shape(trace, tensor);
   trace.scope().note_sizes(tensor, tensor->record->sizes.size());
   return size_of(trace, *tensor->record);
 }
-Value* ndim(Trace& trace, Tensor* tensor) { return trace.integer(tensor->record->dim()); }
+Value* ndim(Trace& trace, Tensor* tensor) { return dim_of(trace, tensor); }
 Value* dtype(Trace& trace, Tensor* tensor) { return trace.constant(meta::dtype_object(*tensor->record)); }
 Value* device(Trace& trace, Tensor* tensor) { return trace.constant(meta::device_object(*tensor->record)); }
 Value* layout(Trace& trace, Tensor* tensor) {
@@ -78,6 +100,7 @@ int64_t item_size(const Tensor* tensor) {
 }
 Value* itemsize(Trace& trace, Tensor* tensor) { return trace.integer(item_size(tensor)); }
 Value* nbytes(Trace& trace, Tensor* tensor) {
+  protocol::refuse_jagged(tensor, "Tensor.nbytes");
   return protocol::binary(trace, NB_MULTIPLY, trace.integer(item_size(tensor)), element_count(trace, *tensor->record));
 }
 
@@ -105,7 +128,10 @@ Value* is_quantized(Trace& trace, Tensor* tensor) {
   return trace.boolean(std::find(quantized->begin(), quantized->end(), dtype) != quantized->end());
 }
 
-Value* is_nested(Trace& trace, Tensor*) { return trace.boolean(false); }  // nested tensors have another layout
+Value* is_nested(Trace& trace, Tensor* tensor) {  // of the other layout no capture knows
+  PyObject* const jagged = once([] { return real("torch", "jagged"); });
+  return trace.boolean(meta::layout_object(*tensor->record) == jagged);
+}
 
 Value* tensor_class(Trace& trace, Tensor* tensor) { return protocol::class_value(trace, tensor->record->type); }
 

@@ -8,6 +8,7 @@
 #include "base/imported.h"
 #include "base/text.h"
 #include "cpython/objects.h"
+#include "meta/ragged.h"
 #include "meta/wrapped.h"
 #include "source/constant.h"
 #include "trace/made_instance.h"
@@ -178,6 +179,17 @@ std::vector<PyObject*> names_in(Trace& trace, Value* list) {
   return names;
 }
 
+/// Gives the tensor that a jagged one's ragged size goes with a number of its own.
+void number_ragged(const std::vector<PyObject*>& names, const std::vector<Tensor*>& inner, const std::string& type) {
+  Owned<> all = take(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
+  for (size_t i = 0; i < names.size(); ++i)
+    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), share(names[i]).release());
+  const int place = meta::ragged_part(all.get());
+  if (place < 0) cannot(Reason::TensorSubclass, type + " without offsets");
+  Tensor* source = inner.at(static_cast<size_t>(place));
+  if (!source->record->ragged) source->record = meta::with_ragged(source->record, meta::new_ragged());
+}
+
 void look(Trace& trace, Tensor* wrapper) {
   static PyObject *const flatten = intern("__tensor_flatten__"), *const dispatch = intern("__torch_dispatch__"),
                          *const unflatten = intern("__tensor_unflatten__");
@@ -197,6 +209,7 @@ void look(Trace& trace, Tensor* wrapper) {
   for (const Tensor* each : inside.tensors) relate(trace, *wrapper->record, *each->record);
   for (Tensor* each : inside.tensors) each->record = trace.shapes.simplified(each->record);
   wrapper->record = trace.shapes.simplified(wrapper->record);
+  if (wrapper->record->opaque) number_ragged(inside.names, inside.tensors, type->tp_name);
   std::vector<const meta::Record*> parts;
   std::vector<trace::Wrappers::Part>& known = trace.scope().state<trace::Wrappers>().parts[wrapper];
   known.clear();

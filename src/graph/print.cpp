@@ -67,7 +67,8 @@ bool contiguous(const meta::Record& record) {
 }
 
 std::string print_record(const meta::Record& record) {
-  std::string result = short_dtype(meta::dtype_object(record)) + print_sizes(record.sizes);
+  std::string result =
+      short_dtype(meta::dtype_object(record)) + (record.opaque ? "[jagged]" : print_sizes(record.sizes));
   if (!record.strides.empty() && !contiguous(record)) result += " strides " + print_sizes(record.strides);
   if (record.device_type != 0) result += " " + text_of(meta::device_object(record), PyObject_Str);
   if (record.requires_grad) result += " grad";

@@ -81,7 +81,7 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args) {
     return protocol::call(trace, chooses(trace, row, pred) ? yes : no, {operands.data(), operands.size(), nullptr, 0});
   check_operands(trace, row, given);
   refuse_transforms(trace, tensor);
-  if (tensor && (tensor->record->symbolic || meta::numel(*tensor->record) != 1))
+  if (tensor && (tensor->record->symbolic || tensor->record->opaque || meta::numel(*tensor->record) != 1))
     cannot(Reason::BodyUnsupported, "torch.cond of a tensor that is not one value");
   const Argument decides = trace.scope().argument(trace.see(pred));
   const Branch left = trace_branch(trace, row.prefix, row, yes, operands);

@@ -9,6 +9,7 @@
 #include "base/once.h"
 #include "meta/environment.h"
 #include "meta/kernels.h"
+#include "meta/ragged.h"
 #include "torch/names.h"
 
 namespace gramme::meta {
@@ -131,7 +132,8 @@ bool Description::describe_tensor(PyObject* value, Result& result) {
     return false;
   }
   result.kind = Result::Tensor;
-  result.record = record_of_tensor(tensor, fake_device_of(tensor), type_of_fake(value), environment_);
+  result.record =
+      with_ragged_of(record_of_tensor(tensor, fake_device_of(tensor), type_of_fake(value), environment_), value);
   const auto* storage = storage_of(innermost(tensor));
   result.differentiable_view =
       tracks_gradients(tensor) ? tensor.is_view() : innermost(tensor).is_view() || result.record->inner;
@@ -180,7 +182,8 @@ void Description::find_shared(const Parts& parts, Result& result) const {
 /// in any way.
 bool Description::describe_wrapper(PyObject* value, Result& result) {
   const at::Tensor& tensor = aten::tensor_of(value);
-  if (tensor.layout() != c10::kStrided || !tensor.unsafeGetTensorImpl()->is_python_dispatch()) {
+  if ((!aten::is_jagged(tensor) && tensor.layout() != c10::kStrided) ||
+      !tensor.unsafeGetTensorImpl()->is_python_dispatch()) {
     message = std::string("the result is a ") + Py_TYPE(value)->tp_name + " of another layout";
     return false;
   }

@@ -14,6 +14,7 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "meta/batched.h"
+#include "meta/ragged.h"
 #include "meta/watch.h"
 #include "meta/wrapped.h"
 #include "torch/names.h"
@@ -120,16 +121,17 @@ Owned<> Fakes::make(const Record& record) const {
   PyObject* arguments[] = {mode_.get(), plain.get(), device_object(record)};
   Owned<> fake = take(PyObject_Vectorcall(fake_type, arguments, 3, nullptr));
   require_gradients(aten::tensor_of(fake.get()), record);
+  if (record.ragged) set_ragged(fake.get(), record.ragged);
   if (record.type == aten::parameter_type())
     check(PyObject_SetAttrString(fake.get(), of_torch::text(of_torch::IsParam), Py_True));
   return fake;
 }
 
-EnteredFakes::EnteredFakes(PyObject* mode) : mode_(mode) {
+EnteredFakes::EnteredFakes(PyObject* mode, bool asks) : mode_(mode) {
   take(PyObject_CallMethod(mode, "__enter__", nullptr));
   using at::impl::PythonTorchFunctionTLS;
   functions_ = PythonTorchFunctionTLS::get_disabled_state();
-  if (functions_ == at::impl::TorchFunctionDisabledState::ENABLED)
+  if (functions_ == at::impl::TorchFunctionDisabledState::ENABLED && !asks)
     PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::SUBCLASSES_DISABLED);
 }
 

@@ -52,10 +52,11 @@ class Fakes {
   std::unordered_map<const void*, std::pair<const Record*, Owned<>>> of_tensors_;
 };
 
-/// Scope with the mode entered and __torch_function__ off, so that fakes pass for plain tensors.
+/// Scope with the mode entered and __torch_function__ off, so that fakes pass for plain tensors. With `asks` it stays
+/// on: a jagged tensor's class answers some functions there.
 class EnteredFakes {
  public:
-  explicit EnteredFakes(PyObject* mode);
+  explicit EnteredFakes(PyObject* mode, bool asks = false);
   ~EnteredFakes();
   EnteredFakes(const EnteredFakes&) = delete;
 

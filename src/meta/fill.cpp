@@ -18,6 +18,7 @@
 #include "meta/fakes.h"
 #include "meta/overflow.h"
 #include "meta/pattern.h"
+#include "meta/ragged.h"
 #include "meta/silence.h"
 #include "meta/targets.h"
 #include "meta/watch.h"
@@ -31,7 +32,7 @@ int64_t version_of(const at::Tensor& tensor) { return tensor.is_inference() ? 0 
 /// Scope with the mode entered; restores grad mode.
 class Entered {
  public:
-  explicit Entered(PyObject* mode) : fakes_(mode) {}
+  Entered(PyObject* mode, bool asks) : fakes_(mode, asks) {}
 
  private:
   c10::AutoGradMode grad_{c10::GradMode::is_enabled()};
@@ -75,8 +76,9 @@ class Fill {
 
   Filled run() {
     Filled filled = filled_in();
-    filled.lasting &= !asks_program_ && !wraps_;
-    filled.repeats = wraps_ && !asks_program_ && !filled.outcome.error;
+    const bool numbers = last_ragged() != ragged_;  // another such call makes another ragged size
+    filled.lasting &= !asks_program_ && !wraps_ && !numbers;
+    filled.repeats = wraps_ && !asks_program_ && !filled.outcome.error && !numbers;
     return filled;
   }
 
@@ -129,7 +131,7 @@ class Fill {
       Silence silence;
       Inside environment(environment_);
       std::optional<Entered> entered;
-      if (!object_) entered.emplace(fakes_->mode());
+      if (!object_) entered.emplace(fakes_->mode(), std::ranges::any_of(inputs_, takes_jagged));
       EnteredLevels levels(levels_);
       if (!levels_.empty()) {
         wrap_inputs();
@@ -176,7 +178,7 @@ class Fill {
 
   void add_input(const Argument& argument, int leaf) {
     PyTypeObject* type = argument.record->type;
-    if (argument.record->layout != static_cast<int8_t>(c10::kStrided))
+    if (argument.record->layout != static_cast<int8_t>(c10::kStrided) && !argument.record->opaque)
       outcome_.message = "a tensor argument is not strided";
     else if (c10::isQIntType(static_cast<c10::ScalarType>(argument.record->dtype)))
       outcome_.message = "a tensor argument is quantized";
@@ -212,6 +214,8 @@ class Fill {
     return false;
   }
 
+  static bool takes_jagged(const FakeInput& input) { return input.record->opaque; }
+
   /// True if the class replaced inner tensors.
   static bool is_remade(const FakeInput& input) {
     return input.record->context && parts_of(input.fake.get()).tensors != input.parts.tensors;
@@ -240,9 +244,10 @@ class Fill {
       }
       if (record == input.before) record = input.record;
       if (!written && record == input.record) continue;
-      outcome_.mutations.push_back({input.leaf, record});
+      auto& changes = !written && became_ragged(input.record, record) ? outcome_.ragged : outcome_.mutations;
+      changes.push_back({input.leaf, record});
     }
-    if (!outcome_.mutations.empty()) forget_fakes();
+    if (!outcome_.mutations.empty() || !outcome_.ragged.empty()) forget_fakes();
   }
 
   void forget_fakes() {
@@ -305,7 +310,8 @@ class Fill {
   const Record* read(const FakeInput& input) const {
     const at::Tensor& tensor = input.tensor();
     if (input.record->context) return record_of_wrapper(input.fake.get(), environment_);
-    return record_of_tensor(tensor, fake_device_of(tensor), input.record->type, environment_);
+    return with_ragged_of(record_of_tensor(tensor, fake_device_of(tensor), input.record->type, environment_),
+                          input.fake.get());
   }
 
   /// Adds the guards under which the call raises.
@@ -326,6 +332,7 @@ class Fill {
   std::optional<Fakes> own_fakes_;
   Environment* environment_ = nullptr;  // set if sizes or numbers are expressions
   Fakes* fakes_ = &*static_fakes_;
+  const int32_t ragged_ = last_ragged();
   bool lasting_ = false;  // the environment and the fakes outlive the call
   std::string undecided_;
   std::vector<FakeInput> inputs_;

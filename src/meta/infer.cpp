@@ -185,6 +185,7 @@ Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assum
     if (outcome) return {std::move(*outcome)};
   }
   const auto start = std::chrono::steady_clock::now();
+  const int32_t ragged = last_ragged();
   Filled filled = fill(call, levels, assumptions);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   ++memo().statistics.misses;
@@ -192,6 +193,7 @@ Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assum
   if (assumptions) {
     ++symbolic_statistics().fills;
     symbolic_statistics().fill_seconds += taken.count();
+    set_last_ragged(ragged);
     filled.lasting &= check_on_numbers(filled.outcome, call, levels, *assumptions);
   }
   return filled;

@@ -16,6 +16,7 @@
 
 #include "base/ref.h"
 #include "meta/argument.h"
+#include "meta/ragged.h"
 #include "shape/assumptions.h"
 
 namespace gramme::meta {
@@ -67,12 +68,13 @@ struct Mutation {
 struct Outcome {
   Result result;
   std::vector<Mutation> mutations;
-  bool random = false;          // draws from a generator (dropout, rand, …)
-  bool data_dependent = false;  // error because the result depends on data
-  bool may_raise = false;       // may raise for some data (torch_targets.def lists those that cannot)
-  bool opaque = false;          // no schema: perhaps writes all its tensors
-  bool runs_python = false;     // reaches a Python kernel, which may look at the program's objects
-  bool warns = false;           // warns at each run, naming the program's line
+  std::vector<Mutation> ragged;  // leaves that were not written, but jagged tensors came to refer to them
+  bool random = false;           // draws from a generator (dropout, rand, …)
+  bool data_dependent = false;   // error because the result depends on data
+  bool may_raise = false;        // may raise for some data (torch_targets.def lists those that cannot)
+  bool opaque = false;           // no schema: perhaps writes all its tensors
+  bool runs_python = false;      // reaches a Python kernel, which may look at the program's objects
+  bool warns = false;            // warns at each run, naming the program's line
   bool error = false;
   bool inexpressible = false;       // error: its sizes have no form as expressions, so they must be numbers
   bool raised = false;              // error that the real call raises too (wrong shapes, wrong arguments)
@@ -99,6 +101,7 @@ class OutcomesOfCapture {
   OutcomesOfCapture(const OutcomesOfCapture&) = delete;
 
  private:
+  const RaggedNumbers numbers_;
   const std::unique_ptr<class Outcomes> own_;
   class Outcomes* const outer_;
 };

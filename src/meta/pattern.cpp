@@ -36,7 +36,7 @@ const Record* replaced(const Record* record, Replace&& replace) {
     fits &= parts.back() != nullptr;
   }
   if (!fits) return nullptr;
-  const Record* made = with_geometry(record, std::move(sizes), std::move(strides), offset);
+  const Record* made = with_ragged(with_geometry(record, std::move(sizes), std::move(strides), offset), record->ragged);
   return parts.empty() ? made : with_parts(made, std::move(parts), record->context);
 }
 
@@ -135,6 +135,7 @@ Outcome Pattern::instantiated(const Outcome& general) const {
   Outcome outcome = general;
   bool fits = instantiate(outcome.result);
   for (Mutation& mutation : outcome.mutations) fits &= instantiate(mutation.record);
+  for (Mutation& became : outcome.ragged) fits &= instantiate(became.record);
   outcome.guards.clear();
   for (Expr guard : general.guards) {
     const Expr made = concrete(guard);

@@ -27,12 +27,14 @@ const Record* record_of_tensor(const at::Tensor& tensor, c10::Device device, PyT
   r.dtype = static_cast<int8_t>(tensor.scalar_type());
   r.device_type = static_cast<int8_t>(device.type());
   r.device_index = device.index();
-  r.layout = static_cast<int8_t>(tensor.layout());
+  r.opaque = aten::is_jagged(tensor);
+  r.layout = static_cast<int8_t>(r.opaque ? c10::kJagged : tensor.layout());
   r.requires_grad = tensor.requires_grad();
   r.is_leaf = tensor.is_leaf();
   r.is_inference = tensor.is_inference();
   r.is_conj = tensor.is_conj();
   r.is_neg = tensor.is_neg();
+  if (r.opaque) return interned(std::move(r));
   if (environment) {
     for (const c10::SymInt& size : tensor.sym_sizes()) r.sizes.push_back(environment->read(size));
     for (const c10::SymInt& stride : tensor.sym_strides()) r.strides.push_back(environment->read(stride));
@@ -172,6 +174,14 @@ const Record* with_geometry(const Record* record, std::vector<shape::SymInt> siz
   changed.sizes = std::move(sizes);
   changed.strides = std::move(strides);
   changed.storage_offset = offset;
+  changed.ragged = 0;
+  return interned(std::move(changed));
+}
+
+const Record* with_ragged(const Record* record, int32_t number) {
+  if (record->ragged == number) return record;
+  aten::TensorDescription changed = *record;
+  changed.ragged = number;
   return interned(std::move(changed));
 }
 

@@ -45,6 +45,8 @@ const Record* mapped(const Record* record, const std::function<shape::SymInt(sha
 const Record* with_type(const Record* record, PyTypeObject* type);
 const Record* with_geometry(const Record* record, std::vector<shape::SymInt> sizes, std::vector<shape::SymInt> strides,
                             shape::SymInt offset);
+/// The record of offsets or lengths that jagged tensors with this number's ragged size refer to.
+const Record* with_ragged(const Record* record, int32_t number);
 /// The record of a wrapper with these inner records (meta/wrapped.h).
 const Record* with_parts(const Record* record, std::vector<const Record*> parts, PyObject* context);
 using aten::with_requires_grad;

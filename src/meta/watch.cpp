@@ -17,6 +17,7 @@
 #include "base/once.h"
 #include "meta/asked.h"
 #include "meta/kernels.h"
+#include "meta/ragged.h"
 #include "meta/traits.h"
 #include "torch/names.h"
 
@@ -266,6 +267,7 @@ PyObject* watching_type() {
     Owned<> method = take(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(base.get()), &kDispatch));
     check(PyObject_SetAttrString(made.get(), "__torch_dispatch__", method.get()));
     check(PyObject_SetAttrString(made.get(), "supports_higher_order_operators", Py_True));
+    number_ragged_sizes(reinterpret_cast<PyTypeObject*>(base.get()), made.get());
     return made.release();
   });
   return type;

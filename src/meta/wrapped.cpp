@@ -9,6 +9,7 @@
 #include "meta/batched.h"
 #include "meta/description.h"
 #include "meta/fakes.h"
+#include "meta/ragged.h"
 #include "torch/names.h"
 
 namespace gramme::meta {
@@ -100,7 +101,8 @@ const Record* record_of_wrapper(PyObject* wrapper, Environment* environment) {
     if (!is_fake(inner)) throw std::runtime_error("a wrapper of a tensor that was there before the call");
     const at::Tensor& tensor = aten::tensor_of(inner);
     if (tensor.layout() != c10::kStrided) throw std::runtime_error("a wrapper of a tensor without strides");
-    parts.push_back(record_of_tensor(tensor, fake_device_of(tensor), type_of_fake(inner), environment));
+    const Record* part = record_of_tensor(tensor, fake_device_of(tensor), type_of_fake(inner), environment);
+    parts.push_back(with_ragged_of(part, inner));
   });
   return with_parts(record_of_tensor(outer, outer.device(), Py_TYPE(wrapper), environment), std::move(parts),
                     made.context.get());

@@ -81,9 +81,9 @@ void visit(const aten::TensorSpec& spec, Visit&& give) {
   closed::hold_nothing(keys, special_view, compares_views, compares_autograd, varying_sizes, varying_strides);
   const aten::TensorDescription& description = *tensor;
   auto& [type, dtype, device_type, device_index, layout, requires_grad, is_leaf, is_inference, is_conj, is_neg, opaque,
-         sizes, strides, storage_offset, inner, level, batch_dim, parts, context] = description;
+         sizes, strides, storage_offset, inner, level, batch_dim, parts, context, ragged] = description;
   closed::hold_nothing(dtype, device_type, device_index, layout, requires_grad, is_leaf, is_inference, is_conj, is_neg,
-                       opaque, level, batch_dim);
+                       opaque, level, batch_dim, ragged);
   static_assert(std::is_same_v<decltype(sizes), const std::vector<shape::SymInt>>);
   static_assert(std::is_same_v<decltype(storage_offset), const shape::SymInt>);
   const Owned<> cls = share(reinterpret_cast<PyObject*>(type)), kept = share(context);

@@ -56,6 +56,7 @@ Asked asked_for(Trace& trace, const Tensor* tensor) {
   static PyObject* const name = intern("__torch_function__");
   PyTypeObject* type = tensor->record->type;
   if (aten::is_exact_tensor_type(type) || !trace.scope().handlers_on()) return Asked::Nobody;
+  if (tensor->record->opaque) return Asked::Nobody;  // a jagged tensor, whose class is asked where the graph runs
   PyObject* found = trace.type_lookup(type, name);
   if (!found || found == torch().disabled) return Asked::Nobody;
   return found == torch().inherited ? Asked::Default : Asked::Subclass;
@@ -64,6 +65,11 @@ Asked asked_for(Trace& trace, const Tensor* tensor) {
 void refuse_torch_function(Trace& trace, const Tensor* tensor, const std::string& wanted) {
   if (asked_for(trace, tensor) == Asked::Subclass)
     cannot(Reason::CallUnknown, wanted + " of a tensor whose class has a __torch_function__");
+}
+
+void refuse_jagged(const Tensor* tensor, const std::string& wanted) {
+  if (tensor->record->opaque)
+    cannot(Reason::TensorSubclass, wanted + " of a " + tensor->record->type->tp_name + ", whose sizes its class knows");
 }
 
 void refuse_subclass(const Tensor* tensor, const std::string& wanted) {

@@ -17,10 +17,11 @@ using namespace value;
 
 namespace {
 
+/// A jagged tensor's class is asked where the graph runs.
 bool is_asked(Capture& capture, const Tensor* tensor) {
   static PyObject* const name = intern("__torch_function__");
   PyTypeObject* type = tensor->record->type;
-  if (aten::is_exact_tensor_type(type)) return false;
+  if (aten::is_exact_tensor_type(type) || tensor->record->opaque) return false;
   PyObject* found = capture.type_lookup(type, name);
   return found && found != of_torch::object(of_torch::DisabledTorchFunctionImpl);
 }

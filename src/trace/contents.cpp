@@ -40,7 +40,9 @@ PyObject* float32() {
 bool is_number(const Tensor* tensor) {
   PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
   const meta::Record& record = *tensor->record;
-  if (!record.sizes.empty() || record.inner || record.is_conj || record.is_neg || record.device_type != 0) return false;
+  if (!record.sizes.empty() || record.opaque || record.inner || record.is_conj || record.is_neg ||
+      record.device_type != 0)
+    return false;
   PyObject* const dtype = meta::dtype_object(record);
   return dtype == float32() || dtype == float64;
 }

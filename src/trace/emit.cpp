@@ -411,6 +411,10 @@ void Scope::refuse_leaf_views(const meta::Outcome& outcome, const std::vector<Te
 void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves, const graph::Node* node,
                             bool overwritten) {
   for (Tensor* leaf : leaves) leaf->used = true;
+  for (const meta::Mutation& became : outcome.ragged) {
+    Tensor* tensor = leaves.at(became.leaf);
+    tensor->record = meta::with_type(became.record, tensor->record->type);
+  }
   written_ += outcome.opaque || !outcome.mutations.empty();
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);

@@ -161,12 +161,14 @@ bool is_of_module(const meta::Record* record, const Source* source) {
 
 namespace {
 
-/// The attributes that torch._dynamo.mark_dynamic and the like have set on a tensor.
+/// The attributes that torch._dynamo.mark_dynamic and the like have set on a tensor, or PyTorch itself on one whose
+/// sizes vary by nature: the content of a jagged tensor, a result of a graph that takes any size.
 class Marks {
  public:
   explicit Marks(PyObject* tensor) {
     static PyObject* const dynamic = of_torch::attribute(of_torch::MarkedDynamicIndices);
     static PyObject* const weak = of_torch::attribute(of_torch::MarkedWeakDynamicIndices);
+    static PyObject* const propagated = of_torch::attribute(of_torch::PropagatedDynamicIndices);
     static PyObject* const stays = of_torch::attribute(of_torch::MarkedStaticIndices);
     static PyObject* const ranges = of_torch::attribute(of_torch::MarkedDynamicRange);
     static PyObject* const unbacked = of_torch::attribute(of_torch::MarkedUnbackedIndices);
@@ -176,6 +178,7 @@ class Marks {
     static PyObject* const ids = of_torch::attribute(of_torch::MarkedShapeIds);
     cpython::instance_attribute(tensor, dynamic, &dynamic_);
     cpython::instance_attribute(tensor, weak, &weak_);
+    cpython::instance_attribute(tensor, propagated, &propagated_);
     cpython::instance_attribute(tensor, stays, &static_);
     cpython::instance_attribute(tensor, unbacked, &unbacked_);
     cpython::instance_attribute(tensor, strict, &strict_);
@@ -184,10 +187,10 @@ class Marks {
     cpython::instance_attribute(tensor, bounds, &bounds_);
     cpython::instance_attribute(tensor, ids, &ids_);
   }
-  bool any() const { return dynamic_ || weak_ || unbacked_ || strict_; }
+  bool any() const { return dynamic_ || weak_ || propagated_ || unbacked_ || strict_; }
   bool is_unbacked(size_t d) const { return holds(unbacked_, d) || holds(strict_, d); }
   bool must_vary(size_t d) const { return holds(dynamic_, d); }
-  bool is_dynamic(size_t d) const { return must_vary(d) || holds(weak_, d); }
+  bool is_dynamic(size_t d) const { return must_vary(d) || holds(weak_, d) || holds(propagated_, d); }
   bool is_static(size_t d) const { return !must_vary(d) && holds(static_, d); }
 
   /// The range that the program gave for the size; at least that of all sizes.
@@ -236,8 +239,8 @@ class Marks {
     return PySet_Contains(set, take(PyLong_FromSize_t(d)).get()) == 1;
   }
 
-  PyObject *dynamic_ = nullptr, *weak_ = nullptr, *static_ = nullptr, *ranges_ = nullptr, *special_ = nullptr,
-           *unbacked_ = nullptr, *strict_ = nullptr, *bounds_ = nullptr, *ids_ = nullptr;
+  PyObject *dynamic_ = nullptr, *weak_ = nullptr, *propagated_ = nullptr, *static_ = nullptr, *ranges_ = nullptr,
+           *special_ = nullptr, *unbacked_ = nullptr, *strict_ = nullptr, *bounds_ = nullptr, *ids_ = nullptr;
 };
 
 [[noreturn]] void refuse_mark(const Source* size, int64_t now, const std::string& said) {

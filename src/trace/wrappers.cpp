@@ -6,6 +6,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "meta/ragged.h"
 #include "meta/wrapped.h"
 #include "trace/trace.h"
 
@@ -43,8 +44,16 @@ bool open(Trace& trace, Tensor* wrapper) {
 
 void set_open_wrapper(OpenWrapper open) { open_wrapper = open; }
 
+std::vector<shape::SymInt> sizes_of_jagged(Trace& trace, Tensor* tensor) {
+  open(trace, tensor);
+  std::vector<shape::SymInt> sizes = meta::sizes_of_jagged(*tensor->record);
+  if (sizes.empty()) cannot(Reason::TensorSubclass, "sizes of a jagged tensor that its parts do not tell");
+  return sizes;
+}
+
 void open_operand(Trace& trace, Tensor* tensor) {
   if (!meta::is_wrapper(tensor->record->type)) return;
+  if (tensor->record->opaque) cannot(Reason::TensorSubclass, "a jagged tensor in an operator that takes functions");
   open(trace, tensor);
   refuse_changed(tensor, trace.scope().state<Wrappers>());
 }

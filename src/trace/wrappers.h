@@ -53,5 +53,8 @@ using OpenWrapper = void (*)(Trace& trace, value::Tensor* wrapper);
 /// Does nothing for other tensors.
 void open_operand(Trace& trace, value::Tensor* tensor);
 void set_open_wrapper(OpenWrapper open);
+/// The sizes of a jagged tensor; the ragged one is SymInt::any(). Ends the segment if its inner tensors do not tell
+/// them.
+std::vector<shape::SymInt> sizes_of_jagged(Trace& trace, value::Tensor* tensor);
 
 }  // namespace gramme::trace

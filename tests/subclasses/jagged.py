@@ -141,3 +141,115 @@ def attention(x):
 )
 def attention_trained(x):
     return ATTENTION(x).values()
+
+
+BATCHES = ((3, 5, 2), (4, 4, 1), (1, 2), (7, 2, 2, 1), (2, 6, 3))
+
+
+def batches(**options: Any) -> list[tuple[Any, ...]]:
+    return [(ragged(*lengths, **options),) for lengths in BATCHES]
+
+
+@program(batches)
+def of_many_lengths(x):
+    return torch.where(x > 0, x, x * 0.1) @ torch.ones(4, 3), x.chunk(2, -1), functional.rms_norm(x, [4])
+
+
+@program(batches)
+def its_sizes(x):
+    y = x * x.shape[0]
+    return y, len(x.shape), x.shape[2], y.size(-1), y.size(0), y.dim(), y.is_nested, x.shape == (x + 1).shape
+
+
+@program(batches)
+def its_shape(x):
+    return x.shape, x + 1
+
+
+@program(batches)
+def two_of_the_same_offsets(x):
+    query = NT.nested_tensor_from_jagged(x.values() * 2, x.offsets())
+    key = NT.nested_tensor_from_jagged(x.values() * 3, x.offsets())
+    return query * key + x
+
+
+@program(batches)
+def two_of_new_offsets(x):
+    bounds = x.offsets() * 1
+    query = NT.nested_tensor_from_jagged(x.values() * 2, bounds)
+    return query * NT.nested_tensor_from_jagged(x.values() * 3, bounds)
+
+
+@program(batches)
+def offsets_of_equal_content(x):
+    try:
+        return x + NT.nested_tensor_from_jagged(x.values(), x.offsets().clone())
+    except RuntimeError:
+        return x.values() + 1
+
+
+@program(lambda: [(*[ragged(3, 5)] * 2,), (ragged(3, 5), ragged(3, 5)), (*[ragged(2, 4)] * 2,)])
+def one_tensor_twice_then_two(x, y):
+    try:
+        return x + y
+    except RuntimeError:
+        return x.values() + y.values()
+
+
+@program(lambda: [(ragged(3, 5), ragged(3, 5)), (*[ragged(3, 5)] * 2,)])
+def two_tensors_then_one_twice(x, y):
+    try:
+        return x + y
+    except RuntimeError:
+        return x.values() + y.values()
+
+
+@program(batches)
+def written_in_place(x):
+    y = x * 1
+    y.mul_(2)
+    x.add_(y)
+    x.values().mul_(0.5)
+    return y + x
+
+
+@program(batches)
+def made_like_it(x):
+    return torch.zeros_like(x), torch.empty_like(x).fill_(2.0), x.clone(), x.detach().to(torch.float64)
+
+
+@program(lambda: [(numbers(2, 4, 3), torch.tensor([1, 0]), torch.tensor([2, 3]))] * 2)
+def narrowed(x, start, length):
+    return NT.narrow(x, 1, start, length, layout=torch.jagged) * 2
+
+
+@program(lambda: [(ragged(3, 5, 2),), (ragged(1, 2),)])
+def rows_of_it(x):
+    return [row.sum() for row in x.unbind()], x[0] * 2
+
+
+@program(lambda: [(leaf(3, 2),), (leaf(3, 2),), (leaf(1, 4),)], backward=True)
+def checkpointed(x):
+    from torch.utils.checkpoint import checkpoint
+
+    return checkpoint(lambda t: (t * 2).sin(), x, use_reentrant=False).values()
+
+
+@program(lambda: [(leaf(3, 2),), (leaf(3, 2),), (leaf(1, 4),)], backward=True)
+def printed_on_the_way(x):
+    y = x * 2
+    print(y)
+    return (y + 1).sin().values()
+
+
+@program(batches)
+def refused_by_the_class(x):
+    try:
+        return x.view(3, 3)
+    except RuntimeError as error:
+        return x.sin(), type(error).__name__
+
+
+@program(lambda: [({"left": ragged(3, 5), "right": [ragged(2, 2)]},)] * 2)
+def in_containers(tree):
+    return {"sum": tree["left"].sum(-1), "rest": [each * 2 for each in tree["right"]]}

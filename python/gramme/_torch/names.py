@@ -138,6 +138,7 @@ if TYPE_CHECKING:  # what type checkers see: the same rows as below
     from torch.fx.proxy import _COPY_META_FIELDS as COPY_META_FIELDS
     from torch.jit._recursive import ignored_attributes as ignored_attributes
     from torch.library import _impls as python_kernels
+    from torch.nested._internal.nested_tensor import NestedTensor as NestedTensor
     from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
     from torch.utils import _pytree as pytree
     from torch.utils._dtype_abbrs import dtype_abbrs as dtype_abbrs
@@ -271,6 +272,7 @@ NAMES: dict[str, tuple[str, str]] = {  # name here: (module, attribute; "" for t
     "free_unbacked_symbols": ("torch.fx.experimental.symbolic_shapes", "free_unbacked_symbols"),
     "ignored_attributes": ("torch.jit._recursive", "ignored_attributes"),
     "python_kernels": ("torch.library", "_impls"),
+    "NestedTensor": ("torch.nested._internal.nested_tensor", "NestedTensor"),
     "TorchDispatchMode": ("torch.utils._python_dispatch", "TorchDispatchMode"),
     "get_current_dispatch_mode_stack": ("torch.utils._python_dispatch", "_get_current_dispatch_mode_stack"),
     "is_traceable_wrapper_subclass": ("torch.utils._python_dispatch", "is_traceable_wrapper_subclass"),

@@ -3,6 +3,7 @@
     native.py               one call without gradients, guards included
     native.py --single      the same, one call of each front in turn: the others have had the caches meanwhile
     native.py --train       forward and backward, transformers only: by PyTorch's engine, and recorded
+    native.py --train --autocast bfloat16   the same with the forward under autocast
     native.py --first       the first call, beside eager's first call and the capture
     native.py --first --train   the first steps of a recorded backward, beside eager's first step and the capture
     native.py --callers     calls a second of 1, 2 and 8 threads that share a model
@@ -177,12 +178,20 @@ def scalar(result: Any) -> torch.Tensor:
     return sum(scalar(v) for v in values if isinstance(v, torch.Tensor | dict | tuple))
 
 
-def call_of(front: Front, function: Callable[..., Any], inputs: Any, train: bool) -> Call:
+def call_of(front: Front, function: Callable[..., Any], inputs: Any, train: bool, cast: str = "") -> Call:
     compiled = front(function)
     args, kwargs = ((), inputs) if isinstance(inputs, dict) else (inputs, {})
     if not train:
         return lambda: compiled(*args, **kwargs)
-    return lambda: scalar(compiled(*args, **kwargs)).backward()
+    if not cast:
+        return lambda: scalar(compiled(*args, **kwargs)).backward()
+
+    def step() -> None:
+        with torch.autocast("cpu", dtype=getattr(torch, cast)):
+            loss = scalar(compiled(*args, **kwargs))
+        loss.backward()
+
+    return step
 
 
 def timed(call: Call) -> float:
@@ -209,7 +218,7 @@ def mean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
-def steady(names: list[str], fronts: list[str], train: bool, seconds: float, batch: float) -> None:
+def steady(names: list[str], fronts: list[str], train: bool, cast: str, seconds: float, batch: float) -> None:
     print(f"{'us a call':16} " + " ".join(f"{front:>18}" for front in fronts))
     ratios: dict[str, list[float]] = {front: [] for front in fronts}
     for name in names:
@@ -217,7 +226,8 @@ def steady(names: list[str], fronts: list[str], train: bool, seconds: float, bat
         torch.manual_seed(0)
         function, inputs = CASES[name]()
         with torch.set_grad_enabled(train):
-            taken = in_turns([call_of(FRONTS[front], function, inputs, train) for front in fronts], seconds, batch)
+            calls = [call_of(FRONTS[front], function, inputs, train, cast) for front in fronts]
+            taken = in_turns(calls, seconds, batch)
         for front, time_ in zip(fronts, taken, strict=True):
             ratios[front].append(taken[0] / time_)
         cells = [f"{1e6 * t:10.1f} ({taken[0] / t:5.2f})" for t in taken]
@@ -359,6 +369,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     for flag in ("--single", "--train", "--first", "--callers", "--inductor"):
         parser.add_argument(flag, action="store_true")
+    parser.add_argument("--autocast", default="", help="dtype")
     parser.add_argument("--cold", default="", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -378,8 +389,10 @@ def main() -> None:
         if chosen.callers:
             return callers(names, chosen.seconds, chosen.rounds)
     left_out = {name for name, wanted in (("inductor", chosen.inductor), ("recorded", chosen.train)) if not wanted}
+    if chosen.autocast:
+        left_out |= {"with cache", "dynamo", "aot_eager"}
     fronts = [name for name in FRONTS if name not in left_out]
-    return steady(names, fronts, chosen.train, chosen.seconds, 0.0 if chosen.single else BATCH)
+    return steady(names, fronts, chosen.train, chosen.autocast, chosen.seconds, 0.0 if chosen.single else BATCH)
 
 
 if __name__ == "__main__":

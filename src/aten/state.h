@@ -84,6 +84,8 @@ bool inside_operator();
 bool kernels_alone();
 /// The same, except that autograd does come before them.
 bool autograd_alone();
+/// The same, or autocast on the CPU beside it.
+bool autograd_and_autocast_alone();
 
 bool grad_enabled();
 bool inference_mode();

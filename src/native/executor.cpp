@@ -124,7 +124,7 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
     return output;
   }
   if (std::unique_ptr<const Tape> flat = recording.assemble_flat())
-    recorded->training = Training::make(std::move(flat));
+    recorded->training = Training::make(std::move(flat), recording.casts());
   recorded->why_not_training = engine && *engine ? engine : recording.why_not_flat();
   recorded->tape = recording.assemble();
   if (recorded->training) recorded->training->set_flags(second_derivatives_of(*recorded->tape));

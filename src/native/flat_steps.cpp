@@ -22,17 +22,20 @@ void Recording::flatten(size_t step, const Observed& record) {
   if (std::string why = why_not_flat(record); !why.empty())
     return stay_eager(record.call.op.operator_name().name + ": " + why);
   if (record.only_tells) return;
-  if (!is_composite(record.call.op)) return flatten(step, record.call);
+  if (!is_composite(record.call.op) && !record.autocast) return flatten(step, record.call);
+  casting_ += record.autocast;
   for (const Observed& part : record.parts) flatten(step, part);
+  casting_ -= record.autocast;
 }
 
 /// Why a call cannot be part of a flat tape; empty if it can.
 std::string Recording::why_not_flat(const Observed& record) const {
   if (record.data_shaped) return "data decides";
+  if (record.foreign) return record.unusable;
   if (record.grad_mode != c10::GradMode::is_enabled()) return "the grad mode changes inside";
   if (takes_numbers(record)) return "it takes numbers that may be others";
   if (record.only_tells) return {};
-  if (is_composite(record.call.op)) {
+  if (is_composite(record.call.op) || record.autocast) {
     if (record.parts.empty()) return "a composite that is not known";
     return is_only_its_parts(record, recorder_) ? "" : "a composite that does more than it calls";
   }
@@ -68,7 +71,36 @@ bool Recording::shares_with_inputs(Register r) const {
   return false;
 }
 
+/// True for autocast's cast of a parameter, if it keeps that.
+bool Recording::is_cast_of_input(const OperatorCall& call) const {
+  if (!casting_ || !AutocastState::read().cached || call.op.operator_name().name != "aten::_to_copy") return false;
+  const std::vector<Register>& from = call.arguments[0].registers;
+  return from.size() == 1 && from[0] >= 0 && from[0] < inputs_ && may_be_cached_[static_cast<size_t>(from[0])] &&
+         recorder_.seen(call.results[0].registers[0]).dtype() != c10::kFloat;
+}
+
+/// True if no parameter that is cast has another use. Casts are made before the tape, so the engine would sum the
+/// gradients of the two uses, and those of uses elsewhere, in another order.
+bool Recording::casts_associate() const {
+  return std::ranges::all_of(casts_, [this](const CastInput& cast) {
+    const Register r = places_[cast.input].index;
+    auto uses = static_cast<size_t>(
+        std::ranges::count_if(casts_, [&](const CastInput& other) { return other.input == cast.input; }));
+    for (const Instruction& instruction : flat_) each_read(instruction, [&](Register read) { uses += read == r; });
+    return uses == 1;
+  });
+}
+
 void Recording::flatten(size_t step, const OperatorCall& call) {
+  if (is_cast_of_input(call)) {
+    const Register made = call.results[0].registers[0];
+    const auto from = std::ranges::find_if(places_, [&](const Place& place) {
+      return place.kind == Place::Tensor && place.index == call.arguments[0].registers[0];
+    });
+    casts_.push_back({static_cast<size_t>(from - places_.begin()), recorder_.seen(made).dtype()});
+    casted_.push_back(made);
+    return;
+  }
   Instruction& instruction = flat_.emplace_back();
   instruction.step = static_cast<uint32_t>(step);
   instruction.call = std::make_unique<OperatorCall>(call);
@@ -76,8 +108,9 @@ void Recording::flatten(size_t step, const OperatorCall& call) {
 
 std::unique_ptr<Tape> Recording::assemble_flat() {
   auto fits = [](const Instruction& instruction) {
-    return instruction.kind == Instruction::Operator ||
-           (instruction.kind == Instruction::Mode && mode_of(instruction).kind == ModeCall::SetGrad);
+    if (instruction.kind != Instruction::Mode) return instruction.kind == Instruction::Operator;
+    const ModeCall::Kind kind = mode_of(instruction).kind;  // the flat tape has casts in autocast's place
+    return kind == ModeCall::SetGrad || kind == ModeCall::EnterAutocast || kind == ModeCall::ExitAutocast;
   };
   if (!trains_) return nullptr;
   if (!std::ranges::all_of(instructions_, fits) || objects_ != 0) {
@@ -85,9 +118,14 @@ std::unique_ptr<Tape> Recording::assemble_flat() {
     return nullptr;
   }
   if (fixed() || flat_.empty() || !c10::GradMode::is_enabled()) return nullptr;
+  if (!casts_associate()) {
+    stay_eager("autocast casts a parameter that has other uses");
+    return nullptr;
+  }
   Assembly assembly = this->assembly(std::move(flat_));
+  for (Register r : casted_) assembly.inputs.push_back({Place::Tensor, r, {}, {}});
   auto program = std::make_shared<Program>();  // nodes may outlive the steps
-  program->inputs = program_->inputs;
+  program->inputs = program_->inputs + static_cast<ValueId>(casts_.size());
   assembly.program = std::move(program);
   make_functional(assembly, recorder_);
   std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));

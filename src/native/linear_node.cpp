@@ -46,7 +46,9 @@ variable_list gradients_of(const LinearShape& shape, const Wanted& wanted, const
   if (!c10::GradMode::is_enabled() && is_only_cpu(output.key_set())) below.emplace();
   const at::Tensor gradient = shape.flattens ? output.reshape({shape.rows, shape.out}) : output;
   if (wanted[kOfBias]) found[kOfBias] = gradient;  // the engine sums its rows
-  if (wanted[of_input(shape)]) found[of_input(shape)] = gradient_of_input(shape, gradient, weight);
+  // A view, as in eager: of a parameter itself autocast would take the cast that it has kept, of whatever dtype.
+  if (wanted[of_input(shape)])
+    found[of_input(shape)] = gradient_of_input(shape, gradient, below ? weight : weight.t().t());
   if (wanted[of_weight(shape)]) found[of_weight(shape)] = gradient_of_weight(shape, gradient, input);
   return found;
 }

@@ -46,6 +46,12 @@ std::optional<OperatorArgument::Kind> kind_of_list(c10::TypePtr type) {
   return item == Item::NumberType ? std::optional(OperatorArgument::Scalars) : std::nullopt;
 }
 
+/// True if autocast handles the operator here. PyTorch's own such kernels decide by types and sizes only.
+bool is_autocast(const c10::OperatorHandle& op, c10::DispatchKeySet excluded) {
+  return !excluded.has(c10::DispatchKey::AutocastCPU) && op.operator_name().getNamespace() == "aten" &&
+         op.hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU);
+}
+
 bool is_tensor_type(const c10::TypePtr& type) { return type->kind() == c10::TypeKind::TensorType; }
 
 }  // namespace
@@ -213,6 +219,7 @@ void Recorder::begin(const at::RecordFunction& function) {
   const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
   record.call.below_autograd = excluded.isSupersetOf(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   record.data_shaped = data || sizes_ == Sizes::Vary;
+  record.autocast = op && apart_ == Apart::Composites && is_autocast(*op, excluded);
   record.blind = op && !data && known.apart && is_blind_to_sizes(*op, function.inputs());
   if (!op) {
     record.unusable = "it is not an operator of the dispatcher";
@@ -229,7 +236,7 @@ void Recorder::begin(const at::RecordFunction& function) {
         for (Register r : record.call.arguments.back().registers) record.written.push_back(r);
     }
   }
-  open_.push_back({&record, next_, learnt_.size(), takes_apart(known), known.opaque});
+  open_.push_back({&record, next_, learnt_.size(), takes_apart(known) || record.autocast, known.opaque});
 }
 
 void Recorder::end(const at::RecordFunction& function) {
@@ -336,8 +343,10 @@ Register Recorder::read(const at::Tensor& tensor, Observed& record) {
     return r;
   }
   // A Python number among the arguments becomes a new tensor at every call.
-  if (tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number())
+  if (tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    record.foreign = true;
     record.unusable = "it reads a tensor that no operator made";
+  }
   return constant(tensor);
 }
 

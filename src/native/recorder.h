@@ -27,7 +27,9 @@ struct Observed {
   bool gives_back = false;         // returns an existing tensor that it did not write
   bool data_shaped = false;        // it, or an operator below it, made sizes or decisions from data
   const char* unusable = nullptr;  // why the call cannot be repeated
+  bool foreign = false;            // read a tensor that no operator made: another one at the next call
   bool blind = false;              // makes the same calls for all sizes
+  bool autocast = false;           // autocast's kernel of the operator casts arguments and calls it again
   std::vector<Observed> parts;     // the operators it called, if requested
 };
 

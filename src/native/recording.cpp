@@ -61,14 +61,17 @@ Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* in
     : program_(std::move(program)),
       stepper_(*program_, inputs),
       below_autograd_(aten::kernels_alone()),
-      trains_(trains && !any_sizes && aten::autograd_alone()),
+      trains_(trains && !any_sizes && aten::autograd_and_autocast_alone()),
       recorder_(below_autograd_ || trains_ ? Apart::Composites : Apart::Linear, any_sizes) {
   recorder_.reserve(2 * program_->steps.size());
   places_.resize(static_cast<size_t>(program_->inputs) + program_->steps.size());
   for (ValueId i = 0; i < program_->inputs; ++i) {
     PyObject* object = inputs[i];
     const bool varies = any_sizes && !program_->is_fixed(i);
-    if (aten::is_tensor(object)) place(i) = {Place::Tensor, recorder_.input(aten::tensor_of(object), varies), {}, {}};
+    if (!aten::is_tensor(object)) continue;
+    const at::Tensor& tensor = aten::tensor_of(object);
+    place(i) = {Place::Tensor, recorder_.input(tensor, varies), {}, {}};
+    may_be_cached_.push_back(trains_ && is_cached_by_autocast(tensor));
   }
   inputs_ = recorder_.registers();
   for (ValueId i = 0; i < program_->inputs; ++i) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "native/assemble.h"
+#include "native/casts.h"
 #include "native/place.h"
 #include "native/recorder.h"
 #include "native/stepper.h"
@@ -33,6 +34,8 @@ class Recording {
   std::unique_ptr<Tape> assemble_flat();
   /// Why there is no flat tape; empty if none was requested.
   const std::string& why_not_flat() const { return why_not_flat_; }
+  /// Inputs of the flat tape behind the program's, which are casts of those.
+  const std::vector<CastInput>& casts() const { return casts_; }
   /// True if the run depended on the values of its numbers, so that the tape is useless.
   bool fixed() const { return recorder_.numbers().fixed(); }
 
@@ -66,6 +69,8 @@ class Recording {
   std::string why_not_flat(const Observed& record) const;
   void stay_eager(std::string why);
   void flatten(size_t step, const OperatorCall& call);
+  bool is_cast_of_input(const OperatorCall& call) const;
+  bool casts_associate() const;
   bool is_input_alone(Register r) const;
   bool shares_with_inputs(Register r) const;
   Place& place(ValueId value) { return places_[static_cast<size_t>(value)]; }
@@ -88,6 +93,10 @@ class Recording {
   std::vector<Instruction> instructions_, flat_;
   int32_t objects_ = 0, modes_ = 0;
   std::unordered_map<ValueId, int32_t> slots_;  // slots of entered modes
+  std::vector<bool> may_be_cached_;             // by input: autocast keeps its cast
+  int casting_ = 0;                             // nesting depth below autocast's kernels
+  std::vector<CastInput> casts_;
+  std::vector<Register> casted_;  // registers of their results
 };
 
 }  // namespace gramme::native

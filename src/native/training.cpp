@@ -84,12 +84,13 @@ at::Tensor random_state() {
 
 }  // namespace
 
-std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat) {
-  return with_gil(new Training(std::move(flat)));
+std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts) {
+  return with_gil(new Training(std::move(flat), std::move(casts)));
 }
 
-Training::Training(std::unique_ptr<const Tape> flat)
+Training::Training(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts)
     : flat_(std::move(flat)),
+      casts_(std::move(casts)),
       draws_(native::draws(*flat_)),
       needs_no_data_(native::needs_no_data(*flat_)),
       written_(flat_->inputs.size(), Written::No) {
@@ -106,13 +107,21 @@ Training::Training(std::unique_ptr<const Tape> flat)
 // ---- calls
 
 /// True if a recorded backward is permissible now: neither nodes nor what they save can be observed.
-bool Training::is_started() {
-  return !stopped_ && aten::autograd_alone() && aten::can_capture() && !aten::saved_tensors_hooked() &&
-         !torch::autograd::AnomalyMode::is_enabled() && unwatched() && *flat_->settings == KernelSettings::read();
+bool Training::is_started() const {
+  return !stopped_ && aten::autograd_and_autocast_alone() && autocast_ == AutocastState::read() &&
+         aten::can_capture() && !aten::saved_tensors_hooked() && !torch::autograd::AnomalyMode::is_enabled() &&
+         unwatched() && *flat_->settings == KernelSettings::read();
+}
+
+bool Training::add_casts(std::vector<at::Tensor>& inputs) const {
+  for (const CastInput& cast : casts_) {
+    inputs.push_back(cast_input(inputs[cast.input], cast.dtype));
+    if (inputs.back().scalar_type() != cast.dtype) return false;
+  }
+  return true;
 }
 
 std::optional<Training::Way> Training::way(const std::vector<at::Tensor>& inputs) {
-  if (!is_started()) return std::nullopt;
   Way way;
   way.plan = plan();
   if (!way.plan) {
@@ -149,7 +158,8 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   const Tape& tape = way.plan ? *way.plan->tape : *flat_;
   own.resize(static_cast<size_t>(tape.registers));
   std::vector<at::Tensor> outputs;
-  const c10::AutoGradMode restored(true);  // restored in any case
+  const c10::AutoGradMode restored(true);                                          // restored in any case
+  const c10::impl::ExcludeDispatchKeyGuard casted(c10::autocast_dispatch_keyset);  // the tape has the casts
   size_t at = 0;
   try {
     way.plan ? run_tape(*call, inputs, outputs, own, &at) : run_eagerly(*call, inputs, outputs, own, &at);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "native/backward_tape.h"
+#include "native/casts.h"
 #include "native/eager_graph.h"
 #include "native/frames.h"
 
@@ -34,14 +35,19 @@ struct ForwardPlan {
 class Training : public std::enable_shared_from_this<Training> {
  public:
   /// The object takes the GIL for its destruction.
-  static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat);
+  /// `casts`: the last inputs of the tape, which input() makes of the others.
+  static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts);
 
   /// How to make a call.
   struct Way {
     std::vector<torch::autograd::Edge> edges;  // by input
     std::shared_ptr<const ForwardPlan> plan;   // null: under autograd
   };
-  /// Chooses the way; nullopt if the call must not be made by this object. Needs the GIL.
+  /// True if a call may be made by this object, as far as the thread is concerned.
+  bool is_started() const;
+  /// Adds the casts of inputs, under autograd. False if autocast has kept one of another dtype.
+  bool add_casts(std::vector<at::Tensor>& inputs) const;
+  /// Chooses the way for these inputs and casts; nullopt if the call must not be made by this object. Needs the GIL.
   std::optional<Way> way(const std::vector<at::Tensor>& inputs);
   /// Makes a call, without the GIL. Returns the tape that ran, which lives as long as `way` and this; `own` gets inputs
   /// and outputs by its registers. On an exception `*step` is the one that threw.
@@ -50,6 +56,8 @@ class Training : public std::enable_shared_from_this<Training> {
   // Used by the nodes:
 
   const Tape& flat() const { return *flat_; }
+  /// The number of inputs that are the program's.
+  size_t given() const { return flat_->inputs.size() - casts_.size(); }
   /// True if the forward may run again on any data of the same form.
   bool needs_no_data() const { return needs_no_data_; }
   const Layout& layout() const { return *layout_; }
@@ -85,8 +93,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::string print() const;
 
  private:
-  explicit Training(std::unique_ptr<const Tape> flat);
-  bool is_started();
+  Training(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts);
   std::shared_ptr<const ForwardPlan> plan();
   std::shared_ptr<const ForwardPlan> make_plan() const;
   bool learn(EagerGraph& graph);
@@ -98,10 +105,12 @@ class Training : public std::enable_shared_from_this<Training> {
                 std::vector<at::Tensor>& own, size_t* at);
 
   std::unique_ptr<const Tape> flat_;
-  bool draws_ = false;            // the forward draws random numbers
-  bool needs_no_data_ = false;    // the forward may run again on any data
-  std::vector<Written> written_;  // by input
-  std::vector<bool> used_once_;   // by input
+  const std::vector<CastInput> casts_;
+  const AutocastState autocast_ = AutocastState::read();  // when it was recorded
+  bool draws_ = false;                                    // the forward draws random numbers
+  bool needs_no_data_ = false;                            // the forward may run again on any data
+  std::vector<Written> written_;                          // by input
+  std::vector<bool> used_once_;                           // by input
   std::atomic<bool> stopped_ = false;
   std::atomic<uint64_t> starts_ = 0, waited_ = 0, replayed_ = 0;
   mutable std::mutex mutex_;

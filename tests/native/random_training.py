@@ -1,10 +1,13 @@
 """Random small training programs, and what one step of each gives.
 
-    random_training.py [first [count]]      prints programs whose recorded backward differs from eager's
+    random_training.py [first [count [dtype]]]      prints programs whose recorded backward differs from eager's
+
+With a dtype they run under autocast.
 
 A program is a list of statements on a list of values: the inputs come first, then each statement adds one.
 """
 
+import contextlib
 import random
 import sys
 from collections.abc import Callable
@@ -126,7 +129,8 @@ class Program:
 def _bits(tensor: torch.Tensor | None) -> Any:
     if tensor is None:
         return None
-    return tensor.shape, tensor.stride(), tensor.detach().nan_to_num(7e7).contiguous().numpy().tobytes()
+    dense = tensor.detach().nan_to_num(7e4).contiguous()
+    return tensor.dtype, tensor.shape, tensor.stride(), dense.view(torch.uint8).numpy().tobytes()
 
 
 def _weighted(outputs: list[torch.Tensor], chosen: random.Random) -> torch.Tensor:
@@ -134,8 +138,31 @@ def _weighted(outputs: list[torch.Tensor], chosen: random.Random) -> torch.Tenso
     return sum((o * torch.arange(1.0, 17).view(4, 4).sin()).sum() for o in wanted)  # type: ignore[return-value]
 
 
-def step(program: Program, function: Callable[..., Any], inputs: Values, number: int) -> Any:
+def step(
+    program: Program, function: Callable[..., Any], inputs: Values, number: int, dtype: torch.dtype | None = None
+) -> Any:
     """What one step leaves: outputs, gradients, exceptions. Steps differ: in which gradients, and how often."""
+    if dtype is not None:
+        return _autocast_step(program, function, inputs, number, dtype)
+    return _step(program, function, inputs, number, contextlib.ExitStack())
+
+
+def _autocast_step(
+    program: Program, function: Callable[..., Any], inputs: Values, number: int, dtype: torch.dtype
+) -> Any:
+    """The same under autocast, which ends before the backward, or behind it. Others may use parameters in it, too."""
+    chosen = random.Random(program.seed * 300 + number)
+    cached, inside, before = chosen.random() < 0.9, chosen.random() < 0.2, chosen.random() < 0.2
+    with contextlib.ExitStack() as around:
+        around.enter_context(torch.autocast("cpu", dtype=dtype, cache_enabled=cached))
+        if before:
+            torch.mm(inputs[-1], inputs[-1])
+        return _step(program, function, inputs, number, contextlib.ExitStack() if inside else around)
+
+
+def _step(
+    program: Program, function: Callable[..., Any], inputs: Values, number: int, around: contextlib.ExitStack
+) -> Any:
     chosen = random.Random(program.seed * 100 + number)
     told: list[Any] = []
     torch.manual_seed(number)
@@ -151,6 +178,7 @@ def step(program: Program, function: Callable[..., Any], inputs: Values, number:
             loss = loss + sum(leaf.square().sum() for leaf in leaves)
         if chosen.random() < 0.15:
             loss = loss + _weighted(function(*inputs), chosen)
+        around.close()
         kind = chosen.choice(["plain"] * 5 + ["retain", "some", "twice", "hook", "write"])
         if kind == "hook":
             for output in outputs:
@@ -172,14 +200,14 @@ def step(program: Program, function: Callable[..., Any], inputs: Values, number:
     return told
 
 
-def difference(seed: int, steps: int = 6) -> str | None:
+def difference(seed: int, steps: int = 6, dtype: torch.dtype | None = None) -> str | None:
     """Where the recorded backward of the seed's program differs from eager's; none if nowhere."""
     program = Program(seed)
     theirs, mine = program.inputs(), program.inputs()
     compiled = gramme.compile(program.run, backend="native", options={"recorded_backward": True})
     for number in range(steps):
-        wanted = step(program, program.run, theirs, number)
-        found = step(program, compiled, mine, number)
+        wanted = step(program, program.run, theirs, number, dtype)
+        found = step(program, compiled, mine, number, dtype)
         if any(isinstance(part, str) and part.startswith("gramme: ") for part in found):
             return None  # the one limit: an input that nothing saved was written, and the forward has to run again
         if all(any(isinstance(part, str) for part in told[1:]) for told in (wanted, found)):
@@ -190,10 +218,11 @@ def difference(seed: int, steps: int = 6) -> str | None:
 
 
 def main() -> None:
-    first, count = (int(x) for x in [*sys.argv[1:], "0", "1000"][:2])
+    first, count = (int(x) for x in [*sys.argv[1:3], "0", "1000"][:2])
+    dtype = getattr(torch, sys.argv[3]) if len(sys.argv) > 3 else None
     wrong = 0
     for seed in range(first, first + count):
-        told = difference(seed)
+        told = difference(seed, dtype=dtype)
         if told:
             wrong += 1
             print(told, flush=True)

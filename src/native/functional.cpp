@@ -32,7 +32,7 @@ class Rewriter {
       : assembly_(assembly), recorder_(recorder), aliases_(assembly), inputs_(inputs(assembly)) {}
 
   void run() {
-    for (Register r = 0; r < inputs_; ++r) ++made_[group_of(r)];
+    for (Register r : inputs_) ++made_[group_of(r)];
     for (const auto& [r, tensor] : recorder_.constants()) ++made_[group_of(r)];
     bool grad_mode = true;
     for (size_t i = 0; i < assembly_.instructions.size(); ++i) {
@@ -70,11 +70,10 @@ class Rewriter {
     return found == groups_.end() ? aliases_.group(r) : found->second;
   }
 
-  static Register inputs(const Assembly& assembly) {
-    Register count = 0;
-    for (const Place& input : assembly.inputs)
-      each_register(input, [&](Register r) { count = std::max(count, r + 1); });
-    return count;
+  static std::unordered_set<Register> inputs(const Assembly& assembly) {
+    std::unordered_set<Register> found;
+    for (const Place& input : assembly.inputs) each_register(input, [&](Register r) { found.insert(r); });
+    return found;
   }
 
   bool may_be_functional(const OperatorCall& call) const {
@@ -82,7 +81,7 @@ class Rewriter {
     if (call.arguments[0].kind != OperatorArgument::Tensor || call.results.size() != 1) return false;
     const Register self = call.arguments[0].registers[0];
     const Seen& seen = recorder_.seen(self);
-    const bool inner = self >= inputs_ && !is_constant(self) && seen.plain && !seen.data_shaped;
+    const bool inner = !inputs_.contains(self) && !is_constant(self) && seen.plain && !seen.data_shaped;
     return inner && c10::isFloatingType(seen.dtype()) && is_contiguous(seen) && is_alone(self) &&
            std::ranges::all_of(call.arguments, [&](const OperatorArgument& argument) {
              return std::ranges::all_of(argument.registers, [&](Register r) { return has_type_of(seen, r); });
@@ -109,7 +108,7 @@ class Rewriter {
   Assembly& assembly_;
   Recorder& recorder_;
   const Aliases aliases_;
-  const Register inputs_;
+  const std::unordered_set<Register> inputs_;
   std::unordered_map<Register, Register> groups_;  // of registers made here
   std::unordered_map<Register, int> made_;         // number of tensors of the group so far
 };

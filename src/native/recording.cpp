@@ -237,6 +237,7 @@ std::optional<Place> Recording::find(PyObject* result) const {
 
 void Recording::add_python(size_t index, PyObject* result, std::string why) {
   const Step& step = program_->steps[index];
+  if (trains_) stay_eager("Python takes part in " + step.name + ": " + why);
   const bool opaque = !targets_.of(step).transparent || is_steady(step);
   recorder_.undo();
   Place made = add_result(result, opaque, !runs_programs(step));

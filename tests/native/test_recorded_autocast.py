@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from sampling import SOAK
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from native import random_training
 from native.test_recorded_backward import bits, reasons, recorded
@@ -264,3 +265,33 @@ def test_many_random_programs(dtype: torch.dtype) -> None:
         assert random_training.difference(seed, dtype=dtype) is None
         if seed % 50 == 0:
             gramme.reset()
+
+
+def test_writes_to_temporaries_are_replaced() -> None:
+    """Where autocast casts parameters, too: the casts come in as inputs of the tape."""
+
+    class Routed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate, self.out = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            weights, chosen = self.gate(x).softmax(-1, dtype=torch.float32).topk(2, dim=-1)
+            weights /= weights.sum(-1, keepdim=True)
+            return self.out(x).gather(1, chosen) * weights.view(-1)[: chosen.numel()].view(chosen.shape)
+
+    MODULES["routed"] = (Routed, lambda: torch.randn(4, 8))
+    try:
+        steps, count = told("routed", once, torch.bfloat16, True)
+        assert steps == told("routed", once, torch.bfloat16, False)[0]
+    finally:
+        del MODULES["routed"]
+    assert count >= 3
+
+
+def test_a_step_in_python_is_named() -> None:
+    linear = nn.Linear(4, 4)
+    compiled = recorded(lambda x: checkpoint(linear, x, use_reentrant=False))
+    for _ in range(3):
+        compiled(torch.randn(2, 4)).sum().backward()
+    assert reasons() == ["not recorded: Python takes part in tag_activation_checkpoint: its target is not PyTorch's"]

@@ -32,6 +32,7 @@ void Recording::flatten(size_t step, const Observed& record) {
 std::string Recording::why_not_flat(const Observed& record) const {
   if (record.data_shaped) return "data decides";
   if (record.foreign) return record.unusable;
+  if (record.casts_inside) return "autocast casts inside of its kernel";
   if (record.grad_mode != c10::GradMode::is_enabled()) return "the grad mode changes inside";
   if (takes_numbers(record)) return "it takes numbers that may be others";
   if (record.only_tells) return {};

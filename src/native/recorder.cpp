@@ -52,6 +52,17 @@ bool is_autocast(const c10::OperatorHandle& op, c10::DispatchKeySet excluded) {
          op.hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU);
 }
 
+/// True if a tensor among the arguments is one that autocast may cast.
+bool takes_floats(c10::ArrayRef<const c10::IValue> inputs) {
+  auto is_float = [](const at::Tensor& tensor) { return tensor.defined() && tensor.is_floating_point(); };
+  return std::ranges::any_of(inputs, [&](const c10::IValue& value) {
+    if (value.isTensor()) return is_float(value.toTensor());
+    if (!value.isList()) return false;
+    return std::ranges::any_of(value.toListRef(),
+                               [&](const c10::IValue& item) { return item.isTensor() && is_float(item.toTensor()); });
+  });
+}
+
 bool is_tensor_type(const c10::TypePtr& type) { return type->kind() == c10::TypeKind::TensorType; }
 
 }  // namespace
@@ -206,7 +217,10 @@ void Recorder::begin(const at::RecordFunction& function) {
   const bool data = depends_on_data(known, function.inputs());
   if (data && std::ranges::none_of(open_, &Open::opaque))
     for (const Open& open : open_) open.record->data_shaped = true;
+  const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
+  const bool autocast = op && apart_ == Apart::Composites && is_autocast(*op, excluded);
   if (ignored_ > 0 || (!open_.empty() && !open_.back().apart)) {
+    if (!open_.empty()) open_.back().record->casts_inside |= autocast && takes_floats(function.inputs());
     ++ignored_;
     return;
   }
@@ -216,10 +230,9 @@ void Recorder::begin(const at::RecordFunction& function) {
       new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format"));
   Observed& record = siblings.emplace_back(Observed{OperatorCall{op.value_or(*unknown), {}, {}}});
   record.grad_mode = c10::GradMode::is_enabled();
-  const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
   record.call.below_autograd = excluded.isSupersetOf(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   record.data_shaped = data || sizes_ == Sizes::Vary;
-  record.autocast = op && apart_ == Apart::Composites && is_autocast(*op, excluded);
+  record.autocast = autocast;
   record.blind = op && !data && known.apart && is_blind_to_sizes(*op, function.inputs());
   if (!op) {
     record.unusable = "it is not an operator of the dispatcher";

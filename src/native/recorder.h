@@ -29,6 +29,7 @@ struct Observed {
   const char* unusable = nullptr;  // why the call cannot be repeated
   bool foreign = false;            // read a tensor that no operator made: another one at the next call
   bool blind = false;              // makes the same calls for all sizes
+  bool casts_inside = false;       // its kernel called operators that autocast handles
   bool autocast = false;           // autocast's kernel of the operator casts arguments and calls it again
   std::vector<Observed> parts;     // the operators it called, if requested
 };

@@ -18,6 +18,7 @@ class Training(NamedTuple):
     name: str
     call: Callable[..., Any]
     given: Any  # args, kwargs
+    dtype: torch.dtype | None = None  # of the autocast that it runs under
 
 
 # Nodes that models have, and the tables make in no call that is recorded.
@@ -118,10 +119,13 @@ def outputs_of(value: Any) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor) and t.requires_grad]
 
 
-def step(call: Callable[..., Any], leaves: list[Any], number: int) -> tuple[Any, set[str], bool]:
+def step(
+    call: Callable[..., Any], leaves: list[Any], number: int, dtype: torch.dtype | None
+) -> tuple[Any, set[str], bool]:
     torch.manual_seed(number)
     given = [data(x, number) if isinstance(x, torch.Tensor) else x for x in leaves]
-    outputs = outputs_of(call(*given))
+    with torch.autocast(DEVICE, dtype=dtype, enabled=dtype is not None):
+        outputs = outputs_of(call(*given))
     seen = {name for output in outputs for name in nodes(output)} - {"torch::autograd::AccumulateGrad"}
     recorded = {name for output in outputs for name in recorded_nodes(output)}
     loss = sum((o.abs() if o.is_complex() else o).double().sum() for o in outputs)
@@ -142,14 +146,14 @@ def train(training: Training) -> Trained:
         return [o * 1 for o in outputs_of(training.call(*args, **kwargs))]  # what shares memory is left to the engine
 
     try:
-        wanted = [step(call, leaves, number) for number in range(3)]
+        wanted = [step(call, leaves, number, training.dtype) for number in range(3)]
     except Exception:  # whatever eager raises is no matter here
         return Trained(set(), "raises")
     seen = set[str]().union(*(names for _, names, _ in wanted))
     compiled = gramme.compile(call, backend="native", options={"recorded_backward": True})
     recorded = False
     for number in (0, 1, 2, 0, 1):
-        told, _, recorded = step(compiled, leaves, number)
+        told, _, recorded = step(compiled, leaves, number, training.dtype)
         if told != wanted[number][0]:
             return Trained(seen, "differs")
     return Trained(seen, "recorded" if recorded else "engine")
@@ -203,7 +207,10 @@ def infers(training: Training) -> bool:
         return all(told(compiled, number) == wanted[number] for number in (0, 1, 2, 0))
 
 
-def known(entries: Any, samples: int) -> tuple[Counter[str], dict[str, set[str]], list[str]]:
+def known(
+    entries: Any, samples: int, dtype: torch.dtype | None = None
+) -> tuple[Counter[str], dict[str, set[str]], list[str]]:
     """The calls of PyTorch's tables, and more of them."""
     tables = (operators(entry, samples) if hasattr(entry, "op") else modules(entry) for entry in entries)
-    return found_in(itertools.chain(itertools.chain.from_iterable(tables), more()))
+    everything = itertools.chain(itertools.chain.from_iterable(tables), more())
+    return found_in(training._replace(dtype=dtype) for training in everything)

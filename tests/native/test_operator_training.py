@@ -45,6 +45,25 @@ def test_gradients_are_eagers() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600 if SOAK else 240)
 @pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_under_autocast(dtype: torch.dtype) -> None:
+    """Kernels that call operators which autocast handles are left to the engine (bilinear)."""
+    entries = [*op_db, *module_db]
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        counts, _, differ = known(entries if SOAK else random.Random(6).sample(entries, 80), 4 if SOAK else 2, dtype)
+        programs = [each._replace(dtype=dtype) for each in chains(op_db, 3000 if SOAK else 100, int(SEED))]
+        more_counts, _, more_differ = found_in(programs)
+    print(dict(counts), dict(more_counts))
+    assert not differ + more_differ
+    assert counts["recorded"] > counts["engine"] / 2
+    assert more_counts["recorded"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600 if SOAK else 240)
+@pytest.mark.usefixtures("fresh")
 def test_three_operators() -> None:
     torch.set_num_threads(1)
     with warnings.catch_warnings():

@@ -295,3 +295,22 @@ def test_a_step_in_python_is_named() -> None:
     for _ in range(3):
         compiled(torch.randn(2, 4)).sum().backward()
     assert reasons() == ["not recorded: Python takes part in tag_activation_checkpoint: its target is not PyTorch's"]
+
+
+def test_a_kernel_that_calls_what_autocast_handles_is_the_engines() -> None:
+    """bilinear's kernel multiplies matrices by operators, and autocast casts those."""
+    weight = torch.randn(5, 4, 3, requires_grad=True)
+
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return F.bilinear(x, y, weight)
+
+    compiled = recorded(function)
+    for _ in range(4):
+        x, y = torch.randn(2, 4), torch.randn(2, 3)
+        found = []
+        for call in (function, compiled):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                made = call(x, y)
+            found.append(bits([made.float(), *torch.autograd.grad(made.float().square().sum(), [weight])]))
+        assert found[0] == found[1]
+    assert reasons() == ["not recorded: aten::_trilinear: autocast casts inside of its kernel"]

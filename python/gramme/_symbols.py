@@ -128,21 +128,13 @@ class Symbols:
     def _of_jagged(self, sizes: _Sizes, tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
         """A jagged tensor has its sizes from its parts, and its memory from their values, which it may view."""
         parts = self._of_parts(sizes, tensor, source)
-        base = tensor._base if tensor._is_view() else None
+        base = _base_of(tensor)
         of_base = None
         if base is not None:
             values = list(inner_tensors(tensor)).index("_values")
             of_base = self._of_base(base, sizes[3][values], AttrSource(source, "_base"))
-        return SubclassSymbolicContext(
-            dynamic_sizes=_kinds_of(tensor),
-            dynamic_strides=[DimDynamic.INFER_STRIDE] * tensor.dim(),
-            constraint_sizes=[None] * tensor.dim(),
-            constraint_strides=[None] * tensor.dim(),
-            view_base_context=of_base,
-            tensor_source=source,
-            shape_env_to_source_to_symbol_cache={},
-            inner_contexts=parts,
-        )
+        make = partial(SubclassSymbolicContext, inner_contexts=parts)
+        return _made(make, source, _kinds_of(tensor), DimDynamic.INFER_STRIDE, of_base)
 
     def _of_base(self, base: torch.Tensor, sizes: _Sizes | None, source: Source) -> StatefulSymbolicContext:
         """The context of the tensor that a jagged one views, which has the sizes of its values."""
@@ -190,23 +182,16 @@ class Symbols:
 
 def all_static(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
     """The context in which nothing varies: neither the tensor, nor the base it views, nor tensors that it wraps."""
-    count = tensor.dim()
-    base = tensor._base if tensor._is_view() else None
+    base = _base_of(tensor)
     wraps = is_traceable(type(tensor))
     inner = inner_tensors(tensor) if wraps else {}
     made = partial(
         SubclassSymbolicContext,
         inner_contexts={name: all_static(part, AttrSource(source, name)) for name, part in inner.items()},
     )
-    return (made if wraps else StatefulSymbolicContext)(
-        dynamic_sizes=_kinds_of(tensor),
-        dynamic_strides=[DimDynamic.INFER_STRIDE] * count,
-        constraint_sizes=[None] * count,
-        constraint_strides=[None] * count,
-        view_base_context=None if base is None else all_static(base, AttrSource(source, "_base")),
-        tensor_source=source,
-        shape_env_to_source_to_symbol_cache={},
-    )
+    of_base = None if base is None else all_static(base, AttrSource(source, "_base"))
+    make: Any = made if wraps else StatefulSymbolicContext
+    return _made(make, source, _kinds_of(tensor), DimDynamic.INFER_STRIDE, of_base)
 
 
 def _kinds_of(tensor: torch.Tensor) -> list[DimDynamic]:
@@ -222,20 +207,34 @@ def _context(
     strides: DimDynamic,
     make: Callable[..., StatefulSymbolicContext] = StatefulSymbolicContext,
 ) -> StatefulSymbolicContext:
-    base = tensor._base if tensor._is_view() else None
+    base = _base_of(tensor)
     of_base = None
     if base is not None:
         varies = [DimDynamic.DYNAMIC] * base.dim()
         of_base = _context(base, AttrSource(source, "_base"), varies, DimDynamic.INFER_STRIDE)
+    return _made(make, source, sizes, strides, of_base)
+
+
+def _made(
+    make: Callable[..., StatefulSymbolicContext],
+    source: Source,
+    sizes: list[DimDynamic],
+    strides: DimDynamic,
+    base: StatefulSymbolicContext | None,
+) -> StatefulSymbolicContext:
     return make(
         dynamic_sizes=sizes,
         dynamic_strides=[strides] * len(sizes),
         constraint_sizes=[None] * len(sizes),
         constraint_strides=[None] * len(sizes),
-        view_base_context=of_base,
+        view_base_context=base,
         tensor_source=source,
         shape_env_to_source_to_symbol_cache={},
     )
+
+
+def _base_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    return tensor._base if tensor._is_view() else None
 
 
 def _kind(number: Any) -> DimDynamic:

@@ -201,19 +201,19 @@ bool inside_operator() {
 
 namespace {
 
-bool plain_but_for_both() {
+bool plain_but_for_autograd_and_autocast() {
   const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   const c10::DispatchKeySet expected({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});
   return !c10::InferenceMode::is_enabled() && (keys.included_ - expected).empty();
 }
 
-bool plain_but_for_autograd() { return plain_but_for_both() && !at::autocast::is_autocast_enabled(c10::kCPU); }
-
 }  // namespace
 
-bool kernels_alone() { return !c10::GradMode::is_enabled() && plain_but_for_autograd(); }
-bool autograd_alone() { return c10::GradMode::is_enabled() && plain_but_for_autograd(); }
-bool autograd_and_autocast_alone() { return c10::GradMode::is_enabled() && plain_but_for_both(); }
+bool kernels_alone() {
+  return !c10::GradMode::is_enabled() && !at::autocast::is_autocast_enabled(c10::kCPU) &&
+         plain_but_for_autograd_and_autocast();
+}
+bool autograd_and_autocast_alone() { return c10::GradMode::is_enabled() && plain_but_for_autograd_and_autocast(); }
 
 bool grad_enabled() { return c10::GradMode::is_enabled(); }
 bool inference_mode() { return c10::InferenceMode::is_enabled(); }

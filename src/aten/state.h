@@ -82,9 +82,7 @@ bool inside_operator();
 /// True if kernels on plain CPU tensors may be called directly: neither autograd nor autocast nor another mode of the
 /// thread comes before them.
 bool kernels_alone();
-/// The same, except that autograd does come before them.
-bool autograd_alone();
-/// The same, or autocast on the CPU beside it.
+/// The same, except that autograd does come before them, and autocast may.
 bool autograd_and_autocast_alone();
 
 bool grad_enabled();

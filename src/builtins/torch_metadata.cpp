@@ -23,30 +23,20 @@ Value* at_dim(Trace& trace, const std::vector<shape::SymInt>& values, Value* dim
   if (!number || !PyLong_CheckExact(number)) cannot(Reason::ArgumentKind, method);
   int64_t n = static_cast<int64_t>(values.size()), at = PyLong_AsLongLong(number);
   if (at < -n || at >= n) cannot(Reason::OperatorFailed, method);
-  return trace.integer(values[at < 0 ? at + n : at]);
-}
-
-/// The dim-th size of a jagged tensor, other than the ragged one.
-Value* jagged_size(Trace& trace, Tensor* tensor, Value* dim) {
-  const std::vector<shape::SymInt> sizes = trace::sizes_of_jagged(trace, tensor);
-  PyObject* number = trace.constant_of(dim);
-  const int64_t n = static_cast<int64_t>(sizes.size());
-  const int64_t given = number && PyLong_CheckExact(number) ? PyLong_AsLongLong(number) : n;
-  const int64_t at = given < 0 ? given + n : given;
-  if (at < 0 || at >= n || sizes[at].is_any()) protocol::refuse_jagged(tensor, "this size");
-  return trace.integer(sizes[at]);
+  const shape::SymInt found = values[at < 0 ? at + n : at];
+  if (found.is_any()) cannot(Reason::TensorSubclass, std::string(method) + " of a ragged dimension");
+  return trace.integer(found);
 }
 
 Value* size(Trace& trace, const Args& args) {
   auto [self, dim] = bind(args, 1, {"self", "dim"});
   Tensor* tensor = self_tensor(trace, args, "size");
   (void)self;
-  if (tensor->record->opaque && !is_none(trace, dim)) return jagged_size(trace, tensor, dim);
   if (is_none(trace, dim)) {
-    protocol::refuse_jagged(tensor, "Tensor.size()");
     trace.scope().note_sizes(tensor, tensor->record->sizes.size());
     return size_of(trace, *tensor->record);
   }
+  if (tensor->record->opaque) return at_dim(trace, trace::sizes_of_jagged(trace, tensor), dim, "Tensor.size");
   Value* found = at_dim(trace, tensor->record->sizes, dim, "Tensor.size");
   if (found->kind == Kind::Number) trace.scope().note_sizes(tensor, 0);
   return found;
@@ -128,9 +118,7 @@ Value* answer(Trace& trace, const Args& args, Answer&& of_record) {
 }
 
 Value* numel(Trace& trace, const Args& args) {
-  auto [self] = positional<1>(args, 1);
-  (void)self;
-  return element_count(trace, *sized_self(trace, args, "numel")->record);
+  return answer<"numel">(trace, args, [&](const meta::Record& record) { return element_count(trace, record); });
 }
 Value* dim(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);

@@ -112,7 +112,7 @@ Value* item(Trace& trace, const Args& args) {
 }
 
 Value* nested_items(Trace& trace, Tensor* tensor) {
-  protocol::refuse_jagged(tensor, "Tensor.tolist()");
+  protocol::refuse_jagged(*tensor->record, "Tensor.tolist()");
   PyObject* const getitem = once([] { return real("_operator", "getitem"); });
   if (tensor->record->sizes.empty()) return protocol::item(trace, tensor, "Tensor.tolist");
   std::vector<Value*> items;

@@ -52,7 +52,7 @@ inline value::Tensor* self_tensor(Trace& trace, const Args& args, const char* me
 /// The same for a method that reads sizes.
 inline value::Tensor* sized_self(Trace& trace, const Args& args, const char* method) {
   auto* tensor = self_tensor(trace, args, method);
-  protocol::refuse_jagged(tensor, "Tensor." + std::string(method));
+  protocol::refuse_jagged(*tensor->record, "Tensor." + std::string(method));
   return tensor;
 }
 

@@ -32,6 +32,7 @@ PyTypeObject* size_type() {
 }  // namespace
 
 value::Tuple* size_of(Trace& trace, const meta::Record& record) {
+  protocol::refuse_jagged(record, "all sizes");
   std::vector<Value*> items;
   items.reserve(record.sizes.size());
   for (shape::SymInt size : record.sizes) items.push_back(trace.integer(size));
@@ -41,6 +42,7 @@ value::Tuple* size_of(Trace& trace, const meta::Record& record) {
 }
 
 Value* element_count(Trace& trace, const meta::Record& record) {
+  protocol::refuse_jagged(record, "the number of elements");
   shape::Expr count = shape::constant(1);
   for (shape::SymInt size : record.sizes) count = multiply(count, size.expr());
   if (count) return trace.expression(count);
@@ -67,7 +69,7 @@ std::string text_of(PyObject* name) { return utf8_of(name); }
 Value* jagged_shape(Trace& trace, Tensor* tensor) {
   static PyObject* const name = of_torch::attribute(of_torch::JaggedSize);
   auto* kept = tensor->existing() ? as<Tuple>(trace.see(protocol::get_attribute(trace, tensor, name))) : nullptr;
-  if (!kept) protocol::refuse_jagged(tensor, "Tensor.shape");
+  if (!kept) protocol::refuse_jagged(*tensor->record, "Tensor.shape");
   Tuple* size = trace.tuple(kept->items);
   size->type = size_type();
   return size;
@@ -100,7 +102,6 @@ int64_t item_size(const Tensor* tensor) {
 }
 Value* itemsize(Trace& trace, Tensor* tensor) { return trace.integer(item_size(tensor)); }
 Value* nbytes(Trace& trace, Tensor* tensor) {
-  protocol::refuse_jagged(tensor, "Tensor.nbytes");
   return protocol::binary(trace, NB_MULTIPLY, trace.integer(item_size(tensor)), element_count(trace, *tensor->record));
 }
 
@@ -128,9 +129,8 @@ Value* is_quantized(Trace& trace, Tensor* tensor) {
   return trace.boolean(std::find(quantized->begin(), quantized->end(), dtype) != quantized->end());
 }
 
-Value* is_nested(Trace& trace, Tensor* tensor) {  // of the other layout no capture knows
-  PyObject* const jagged = once([] { return real("torch", "jagged"); });
-  return trace.boolean(meta::layout_object(*tensor->record) == jagged);
+Value* is_nested(Trace& trace, Tensor* tensor) {  // no capture has nested tensors other than jagged ones
+  return trace.boolean(tensor->record->opaque);
 }
 
 Value* tensor_class(Trace& trace, Tensor* tensor) { return protocol::class_value(trace, tensor->record->type); }

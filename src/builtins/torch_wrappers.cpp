@@ -179,13 +179,10 @@ std::vector<PyObject*> names_in(Trace& trace, Value* list) {
   return names;
 }
 
-/// Gives the tensor that a jagged one's ragged size goes with a number of its own.
-void number_ragged(const std::vector<PyObject*>& names, const std::vector<Tensor*>& inner, const std::string& type) {
-  Owned<> all = take(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
-  for (size_t i = 0; i < names.size(); ++i)
-    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), share(names[i]).release());
-  const int place = meta::ragged_part(all.get());
-  if (place < 0) cannot(Reason::TensorSubclass, type + " without offsets");
+/// Numbers a jagged tensor's ragged size: the offsets or lengths that it goes with get the number.
+void number_ragged(PyObject* names, const std::vector<Tensor*>& inner) {
+  const int place = meta::ragged_part(names);
+  if (place < 0) cannot(Reason::TensorSubclass, "a jagged tensor without offsets");
   Tensor* source = inner.at(static_cast<size_t>(place));
   if (!source->record->ragged) source->record = meta::with_ragged(source->record, meta::new_ragged());
 }
@@ -209,7 +206,8 @@ void look(Trace& trace, Tensor* wrapper) {
   for (const Tensor* each : inside.tensors) relate(trace, *wrapper->record, *each->record);
   for (Tensor* each : inside.tensors) each->record = trace.shapes.simplified(each->record);
   wrapper->record = trace.shapes.simplified(wrapper->record);
-  if (wrapper->record->opaque) number_ragged(inside.names, inside.tensors, type->tp_name);
+  const Owned<> canonical = meta::wrapper_context(inside.names, context.get());
+  if (wrapper->record->opaque) number_ragged(PyTuple_GET_ITEM(canonical.get(), 0), inside.tensors);
   std::vector<const meta::Record*> parts;
   std::vector<trace::Wrappers::Part>& known = trace.scope().state<trace::Wrappers>().parts[wrapper];
   known.clear();
@@ -217,7 +215,6 @@ void look(Trace& trace, Tensor* wrapper) {
     parts.push_back(each->record);
     known.push_back({each});
   }
-  Owned<> canonical = Owned<>::steal(meta::wrapper_context(inside.names, context.get()).release());
   wrapper->record = meta::with_parts(fixed(trace, wrapper->record), std::move(parts), canonical.get());
   if (wrapper->node) wrapper->node->record = wrapper->record;
 }

@@ -182,8 +182,8 @@ void Description::find_shared(const Parts& parts, Result& result) const {
 /// in any way.
 bool Description::describe_wrapper(PyObject* value, Result& result) {
   const at::Tensor& tensor = aten::tensor_of(value);
-  if ((!aten::is_jagged(tensor) && tensor.layout() != c10::kStrided) ||
-      !tensor.unsafeGetTensorImpl()->is_python_dispatch()) {
+  const bool strided = tensor.unsafeGetTensorImpl()->is_python_dispatch() && tensor.layout() == c10::kStrided;
+  if (!strided && !aten::is_jagged(tensor)) {
     message = std::string("the result is a ") + Py_TYPE(value)->tp_name + " of another layout";
     return false;
   }

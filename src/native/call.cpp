@@ -221,11 +221,9 @@ bool Conditions::hold(PyObject* const* inputs) const {
 }
 
 bool Recorded::train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed) {
-  if (!training->is_started()) return false;
   std::vector<at::Tensor> given;
   given.reserve(training->flat().inputs.size());
   for (size_t i = 0; i < training->given(); ++i) given.push_back(aten::tensor_of(inputs[i]));
-  if (!training->add_casts(given)) return false;
   const std::optional<Training::Way> way = training->way(given);
   if (!way) return false;
   std::vector<at::Tensor> own;

@@ -13,8 +13,8 @@
 
 namespace gramme::native {
 
-/// Appends the operator, or those that a composite called, to the flat tape.
-void Recording::flatten(size_t step, const Observed& record) {
+/// Appends the operator, or those that it called, to the flat tape. `casts`: autocast's kernel called it.
+void Recording::flatten(size_t step, const Observed& record, bool casts) {
   const bool makes = std::ranges::any_of(record.call.results, [](const OperatorResult& result) {
     return std::ranges::any_of(result.registers, [](Register r) { return r != kNone; });
   });
@@ -22,10 +22,8 @@ void Recording::flatten(size_t step, const Observed& record) {
   if (std::string why = why_not_flat(record); !why.empty())
     return stay_eager(record.call.op.operator_name().name + ": " + why);
   if (record.only_tells) return;
-  if (!is_composite(record.call.op) && !record.autocast) return flatten(step, record.call);
-  casting_ += record.autocast;
-  for (const Observed& part : record.parts) flatten(step, part);
-  casting_ -= record.autocast;
+  if (!is_composite(record.call.op) && !record.autocast) return flatten(step, record.call, casts);
+  for (const Observed& part : record.parts) flatten(step, part, casts || record.autocast);
 }
 
 /// Why a call cannot be part of a flat tape; empty if it can.
@@ -72,9 +70,9 @@ bool Recording::shares_with_inputs(Register r) const {
   return false;
 }
 
-/// True for autocast's cast of a parameter, if it keeps that.
+/// True if the cast, which autocast makes, is of a parameter, and autocast keeps it.
 bool Recording::is_cast_of_input(const OperatorCall& call) const {
-  if (!casting_ || !AutocastState::read().cached || call.op.operator_name().name != "aten::_to_copy") return false;
+  if (!AutocastState::read().cached || call.op.operator_name().name != "aten::_to_copy") return false;
   const std::vector<Register>& from = call.arguments[0].registers;
   return from.size() == 1 && from[0] >= 0 && from[0] < inputs_ && may_be_cached_[static_cast<size_t>(from[0])] &&
          recorder_.seen(call.results[0].registers[0]).dtype() != c10::kFloat;
@@ -83,23 +81,23 @@ bool Recording::is_cast_of_input(const OperatorCall& call) const {
 /// True if no parameter that is cast has another use. Casts are made before the tape, so the engine would sum the
 /// gradients of the two uses, and those of uses elsewhere, in another order.
 bool Recording::casts_associate() const {
-  return std::ranges::all_of(casts_, [this](const CastInput& cast) {
-    const Register r = places_[cast.input].index;
-    auto uses = static_cast<size_t>(
-        std::ranges::count_if(casts_, [&](const CastInput& other) { return other.input == cast.input; }));
-    for (const Instruction& instruction : flat_) each_read(instruction, [&](Register read) { uses += read == r; });
+  return std::ranges::all_of(casts_, [this](const auto& cast) {
+    const Register from = cast.first;
+    auto uses = std::ranges::count(casts_, from, &std::pair<Register, Register>::first);
+    for (const Instruction& instruction : flat_) each_read(instruction, [&](Register read) { uses += read == from; });
     return uses == 1;
   });
 }
 
-void Recording::flatten(size_t step, const OperatorCall& call) {
-  if (is_cast_of_input(call)) {
-    const Register made = call.results[0].registers[0];
-    const auto from = std::ranges::find_if(places_, [&](const Place& place) {
-      return place.kind == Place::Tensor && place.index == call.arguments[0].registers[0];
-    });
-    casts_.push_back({static_cast<size_t>(from - places_.begin()), recorder_.seen(made).dtype()});
-    casted_.push_back(made);
+std::vector<CastInput> Recording::casts() const {
+  std::vector<CastInput> casts;  // all inputs are tensors, so their registers are their positions
+  for (const auto& [from, made] : casts_) casts.push_back({static_cast<size_t>(from), recorder_.seen(made).dtype()});
+  return casts;
+}
+
+void Recording::flatten(size_t step, const OperatorCall& call, bool casts) {
+  if (casts && is_cast_of_input(call)) {
+    casts_.emplace_back(call.arguments[0].registers[0], call.results[0].registers[0]);
     return;
   }
   Instruction& instruction = flat_.emplace_back();
@@ -124,7 +122,7 @@ std::unique_ptr<Tape> Recording::assemble_flat() {
     return nullptr;
   }
   Assembly assembly = this->assembly(std::move(flat_));
-  for (Register r : casted_) assembly.inputs.push_back({Place::Tensor, r, {}, {}});
+  for (const auto& [from, made] : casts_) assembly.inputs.push_back({Place::Tensor, made, {}, {}});
   auto program = std::make_shared<Program>();  // nodes may outlive the steps
   program->inputs = program_->inputs + static_cast<ValueId>(casts_.size());
   assembly.program = std::move(program);

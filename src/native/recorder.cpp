@@ -46,21 +46,17 @@ std::optional<OperatorArgument::Kind> kind_of_list(c10::TypePtr type) {
   return item == Item::NumberType ? std::optional(OperatorArgument::Scalars) : std::nullopt;
 }
 
-/// True if autocast handles the operator here. PyTorch's own such kernels decide by types and sizes only.
-bool is_autocast(const c10::OperatorHandle& op, c10::DispatchKeySet excluded) {
-  return !excluded.has(c10::DispatchKey::AutocastCPU) && op.operator_name().getNamespace() == "aten" &&
-         op.hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU);
+/// True if autocast handles the operator where it is on. PyTorch's own such kernels decide by types and sizes only.
+bool has_autocast_kernel(const c10::OperatorHandle& op) {
+  return op.operator_name().getNamespace() == "aten" && op.hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU);
 }
 
 /// True if a tensor among the arguments is one that autocast may cast.
 bool takes_floats(c10::ArrayRef<const c10::IValue> inputs) {
-  auto is_float = [](const at::Tensor& tensor) { return tensor.defined() && tensor.is_floating_point(); };
-  return std::ranges::any_of(inputs, [&](const c10::IValue& value) {
-    if (value.isTensor()) return is_float(value.toTensor());
-    if (!value.isList()) return false;
-    return std::ranges::any_of(value.toListRef(),
-                               [&](const c10::IValue& item) { return item.isTensor() && is_float(item.toTensor()); });
-  });
+  auto is_float = [](const c10::IValue& part) {
+    return part.isTensor() && part.toTensor().defined() && part.toTensor().is_floating_point();
+  };
+  return std::ranges::any_of(inputs, [&](const c10::IValue& value) { return any_part(value, is_float); });
 }
 
 bool is_tensor_type(const c10::TypePtr& type) { return type->kind() == c10::TypeKind::TensorType; }
@@ -192,6 +188,7 @@ const Recorder::Operator& Recorder::operator_of(const at::RecordFunction& functi
   if (!known.op) return known;
   known.apart = apart_ != Apart::None && is_taken_apart(*known.op);
   known.linear = known.op->operator_name().name == "aten::linear";
+  known.autocast = apart_ == Apart::Composites && has_autocast_kernel(*known.op);
   known.by_data = known.op->hasTag(at::Tag::data_dependent_output);
   known.shape_by_data = known.op->hasTag(at::Tag::dynamic_output_shape);
   known.opaque = is_known_of_library(*known.op);
@@ -218,7 +215,7 @@ void Recorder::begin(const at::RecordFunction& function) {
   if (data && std::ranges::none_of(open_, &Open::opaque))
     for (const Open& open : open_) open.record->data_shaped = true;
   const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
-  const bool autocast = op && apart_ == Apart::Composites && is_autocast(*op, excluded);
+  const bool autocast = known.autocast && !excluded.has(c10::DispatchKey::AutocastCPU);
   if (ignored_ > 0 || (!open_.empty() && !open_.back().apart)) {
     if (!open_.empty()) open_.back().record->casts_inside |= autocast && takes_floats(function.inputs());
     ++ignored_;

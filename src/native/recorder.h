@@ -135,6 +135,7 @@ class Recorder {
     std::optional<c10::OperatorHandle> op;  // nullopt: no operator of the dispatcher
     bool apart = false;                     // its inner calls are recorded
     bool linear = false;
+    bool autocast = false;  // autocast handles it
     bool by_data = false, shape_by_data = false, indexes = false;
     bool opaque = false;       // its inner use of data does not matter
     bool keeps_sizes = false;  // float arguments do not change result sizes

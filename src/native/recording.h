@@ -35,7 +35,7 @@ class Recording {
   /// Why there is no flat tape; empty if none was requested.
   const std::string& why_not_flat() const { return why_not_flat_; }
   /// Inputs of the flat tape behind the program's, which are casts of those.
-  const std::vector<CastInput>& casts() const { return casts_; }
+  std::vector<CastInput> casts() const;
   /// True if the run depended on the values of its numbers, so that the tape is useless.
   bool fixed() const { return recorder_.numbers().fixed(); }
 
@@ -65,10 +65,10 @@ class Recording {
   Place add_result(PyObject* result, bool fixed, bool by_data);
   Place place_of(const Operand& operand) const;
   Assembly assembly(std::vector<Instruction> instructions) const;
-  void flatten(size_t step, const Observed& record);
+  void flatten(size_t step, const Observed& record, bool casts = false);
   std::string why_not_flat(const Observed& record) const;
   void stay_eager(std::string why);
-  void flatten(size_t step, const OperatorCall& call);
+  void flatten(size_t step, const OperatorCall& call, bool casts = false);
   bool is_cast_of_input(const OperatorCall& call) const;
   bool casts_associate() const;
   bool is_input_alone(Register r) const;
@@ -92,11 +92,9 @@ class Recording {
   std::vector<Place> places_;  // by value
   std::vector<Instruction> instructions_, flat_;
   int32_t objects_ = 0, modes_ = 0;
-  std::unordered_map<ValueId, int32_t> slots_;  // slots of entered modes
-  std::vector<bool> may_be_cached_;             // by input: autocast keeps its cast
-  int casting_ = 0;                             // nesting depth below autocast's kernels
-  std::vector<CastInput> casts_;
-  std::vector<Register> casted_;  // registers of their results
+  std::unordered_map<ValueId, int32_t> slots_;        // slots of entered modes
+  std::vector<bool> may_be_cached_;                   // by register of an input: autocast keeps its cast
+  std::vector<std::pair<Register, Register>> casts_;  // inputs that autocast casts, and the results
 };
 
 }  // namespace gramme::native

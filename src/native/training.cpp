@@ -113,6 +113,7 @@ bool Training::is_started() const {
          unwatched() && *flat_->settings == KernelSettings::read();
 }
 
+/// Casts inputs under autograd. False if autocast has kept one of another dtype.
 bool Training::add_casts(std::vector<at::Tensor>& inputs) const {
   for (const CastInput& cast : casts_) {
     inputs.push_back(cast_input(inputs[cast.input], cast.dtype));
@@ -121,7 +122,8 @@ bool Training::add_casts(std::vector<at::Tensor>& inputs) const {
   return true;
 }
 
-std::optional<Training::Way> Training::way(const std::vector<at::Tensor>& inputs) {
+std::optional<Training::Way> Training::way(std::vector<at::Tensor>& inputs) {
+  if (!is_started()) return std::nullopt;
   Way way;
   way.plan = plan();
   if (!way.plan) {
@@ -133,6 +135,7 @@ std::optional<Training::Way> Training::way(const std::vector<at::Tensor>& inputs
     if (!std::has_single_bit(++starts_)) return std::nullopt;
   }
   const GilReleased released;  // finding edges locks the tensor
+  if (!add_casts(inputs)) return std::nullopt;
   way.edges.reserve(inputs.size());
   bool differentiable = false;
   for (const at::Tensor& input : inputs) {

@@ -35,7 +35,7 @@ struct ForwardPlan {
 class Training : public std::enable_shared_from_this<Training> {
  public:
   /// The object takes the GIL for its destruction.
-  /// `casts`: the last inputs of the tape, which input() makes of the others.
+  /// `casts`: the last inputs of the tape, which cast_input() makes of the others.
   static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts);
 
   /// How to make a call.
@@ -43,12 +43,9 @@ class Training : public std::enable_shared_from_this<Training> {
     std::vector<torch::autograd::Edge> edges;  // by input
     std::shared_ptr<const ForwardPlan> plan;   // null: under autograd
   };
-  /// True if a call may be made by this object, as far as the thread is concerned.
-  bool is_started() const;
-  /// Adds the casts of inputs, under autograd. False if autocast has kept one of another dtype.
-  bool add_casts(std::vector<at::Tensor>& inputs) const;
-  /// Chooses the way for these inputs and casts; nullopt if the call must not be made by this object. Needs the GIL.
-  std::optional<Way> way(const std::vector<at::Tensor>& inputs);
+  /// Chooses the way, and adds casts to the program's inputs; nullopt if the call must not be made by this object.
+  /// Needs the GIL.
+  std::optional<Way> way(std::vector<at::Tensor>& inputs);
   /// Makes a call, without the GIL. Returns the tape that ran, which lives as long as `way` and this; `own` gets inputs
   /// and outputs by its registers. On an exception `*step` is the one that threw.
   const Tape& run(const Way& way, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& own, size_t* step);
@@ -94,6 +91,8 @@ class Training : public std::enable_shared_from_this<Training> {
 
  private:
   Training(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts);
+  bool is_started() const;
+  bool add_casts(std::vector<at::Tensor>& inputs) const;
   std::shared_ptr<const ForwardPlan> plan();
   std::shared_ptr<const ForwardPlan> make_plan() const;
   bool learn(EagerGraph& graph);

@@ -37,7 +37,7 @@ std::vector<Value*> rows(Trace& trace, Tensor* tensor) {
   static PyObject* const dim_name = intern("dim");
   refuse_replaced(trace, {tensor}, {iter_name, unbind_name, dim_name});
   refuse_torch_function(trace, tensor, "iter()");
-  refuse_jagged(tensor, "iter()");
+  refuse_jagged(*tensor->record, "iter()");
   if (asked_for(trace, tensor) == Asked::Default)  // each row gets the class
     return items_of(trace, call_method(trace, tensor, unbind_name, {trace.integer(0)}));
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "iteration over a 0-d tensor");

@@ -85,7 +85,7 @@ shape::SymInt tensor_length(Trace& trace, Tensor* tensor) {
   static PyObject* const shape_name = intern("shape");
   refuse_replaced(trace, {tensor}, {name, dim_name, shape_name});
   refuse_torch_function(trace, tensor, "len()");
-  refuse_jagged(tensor, "len()");
+  refuse_jagged(*tensor->record, "len()");
   if (!trace.scope().function_modes().empty()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
   trace.scope().note_sizes(tensor, 0);

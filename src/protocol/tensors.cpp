@@ -67,9 +67,9 @@ void refuse_torch_function(Trace& trace, const Tensor* tensor, const std::string
     cannot(Reason::CallUnknown, wanted + " of a tensor whose class has a __torch_function__");
 }
 
-void refuse_jagged(const Tensor* tensor, const std::string& wanted) {
-  if (tensor->record->opaque)
-    cannot(Reason::TensorSubclass, wanted + " of a " + tensor->record->type->tp_name + ", whose sizes its class knows");
+void refuse_jagged(const meta::Record& record, const std::string& wanted) {
+  if (record.opaque)
+    cannot(Reason::TensorSubclass, wanted + " of a " + record.type->tp_name + ", whose sizes its class knows");
 }
 
 void refuse_subclass(const Tensor* tensor, const std::string& wanted) {

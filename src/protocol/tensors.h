@@ -15,7 +15,7 @@ Asked asked_for(Trace& trace, const value::Tensor* tensor);
 /// True for a tensor whose class handles operations.
 bool is_asked(Trace& trace, Value* seen);
 /// Ends the segment at a tensor whose sizes only its class knows (a jagged one).
-void refuse_jagged(const value::Tensor* tensor, const std::string& wanted);
+void refuse_jagged(const meta::Record& record, const std::string& wanted);
 /// Calls a special method of the tensor's class; null if the value is no such tensor, or on NotImplemented.
 Value* call_by_name(Trace& trace, Value* seen, PyObject* name, std::initializer_list<Value*> args);
 /// Ends the segment if the class would be asked for what the capture reads from the tensor's description.

@@ -86,12 +86,12 @@ def difference(program: Program, backend: str) -> str | None:
     found = observe(program, lambda f: gramme.compile(f, backend=backend))
     for number, (want, have) in enumerate(zip(expected, found, strict=True), 1):
         for a, b in zip(want.splitlines(), have.splitlines(), strict=False):
-            if a != b and not (backend == "aot_eager" and _rounded(a) == _rounded(b)):
+            if a != b and not (backend == "aot_eager" and rounded(a) == rounded(b)):
                 return f"call {number}: eager {a} | got {b}"
     return None
 
 
-def _rounded(text: str) -> str:
+def rounded(text: str) -> str:
     """AOTAutograd decomposes operators, whose results round otherwise."""
     return FLOAT.sub(lambda found: f"{float(found[0]):.5g}", text)
 

@@ -13,7 +13,7 @@ from e2e.front import GRAMME
 from sampling import SOAK
 from torch.nn import functional
 
-from subclasses.harness import described
+from subclasses.harness import described, rounded
 from subclasses.jagged import leaf, offsets, ragged
 
 pytestmark = pytest.mark.skipif(not GRAMME, reason="gramme's own")
@@ -75,14 +75,8 @@ def test_random_programs(backend: str) -> None:
             expected = observed(function, batch, twins)
             found = observed(compiled, batch, twins)
             if backend == "aot_eager" and expected != found:
-                expected, found = (_rounded(text) for text in (expected, found))
+                expected, found = (rounded(text) for text in (expected, found))
             assert found == expected, (seed, names, batch, twins)
-
-
-def _rounded(text: str) -> str:
-    from subclasses.harness import _rounded
-
-    return _rounded(text)
 
 
 @pytest.mark.parametrize("backend", ["eager", "native", pytest.param("aot_eager", marks=pytest.mark.slow)])

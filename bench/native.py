@@ -3,7 +3,7 @@
     native.py               one call without gradients, guards included
     native.py --single      the same, one call of each front in turn: the others have had the caches meanwhile
     native.py --train       forward and backward, transformers only: by PyTorch's engine, and recorded
-    native.py --train --autocast bfloat16   the same with the forward under autocast
+    native.py --autocast bfloat16   either, with the forward under autocast
     native.py --first       the first call, beside eager's first call and the capture
     native.py --first --train   the first steps of a recorded backward, beside eager's first step and the capture
     native.py --callers     calls a second of 1, 2 and 8 threads that share a model
@@ -181,15 +181,16 @@ def scalar(result: Any) -> torch.Tensor:
 def call_of(front: Front, function: Callable[..., Any], inputs: Any, train: bool, cast: str = "") -> Call:
     compiled = front(function)
     args, kwargs = ((), inputs) if isinstance(inputs, dict) else (inputs, {})
-    if not train:
-        return lambda: compiled(*args, **kwargs)
     if not cast:
-        return lambda: scalar(compiled(*args, **kwargs)).backward()
+        plain: Call = lambda: compiled(*args, **kwargs)  # noqa: E731
+        return (lambda: scalar(plain()).backward()) if train else plain
 
     def step() -> None:
         with torch.autocast("cpu", dtype=getattr(torch, cast)):
-            loss = scalar(compiled(*args, **kwargs))
-        loss.backward()
+            result = compiled(*args, **kwargs)
+            loss = scalar(result) if train else None
+        if loss is not None:
+            loss.backward()
 
     return step
 

@@ -209,10 +209,8 @@ bool plain_but_for_autograd_and_autocast() {
 
 }  // namespace
 
-bool kernels_alone() {
-  return !c10::GradMode::is_enabled() && !at::autocast::is_autocast_enabled(c10::kCPU) &&
-         plain_but_for_autograd_and_autocast();
-}
+bool kernels_alone() { return autocast_alone() && !at::autocast::is_autocast_enabled(c10::kCPU); }
+bool autocast_alone() { return !c10::GradMode::is_enabled() && plain_but_for_autograd_and_autocast(); }
 bool autograd_and_autocast_alone() { return c10::GradMode::is_enabled() && plain_but_for_autograd_and_autocast(); }
 
 bool grad_enabled() { return c10::GradMode::is_enabled(); }

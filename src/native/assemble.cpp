@@ -119,6 +119,8 @@ class Assembler {
     tape_->output.push_back(given_.output);
     tape_->kept = given_.kept;
     tape_->drops_inputs = given_.drops_inputs;
+    tape_->casts = given_.casts;
+    tape_->has_casts = given_.has_casts;
   }
 
   void find_returned() {

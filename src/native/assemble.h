@@ -15,11 +15,13 @@ struct Assembly {
   const Recorder& recorder;
   int32_t objects, modes;
   bool below_autograd;
-  std::vector<Register> kept = {};   // kept for the caller beside the output; kNone stays kNone
-  std::vector<Register> shown = {};  // those of `kept` whose bases and version counters can be observed
-  bool counts_inside = true;         // version counters of tensors that stay inside can be observed
-  bool fuses = false;                // elementwise operators may be fused
-  bool drops_inputs = false;         // the frame owns the inputs, so they too are freed after their last use
+  std::vector<Register> kept = {};    // kept for the caller beside the output; kNone stays kNone
+  std::vector<Register> shown = {};   // those of `kept` whose bases and version counters can be observed
+  bool counts_inside = true;          // version counters of tensors that stay inside can be observed
+  bool fuses = false;                 // elementwise operators may be fused
+  bool drops_inputs = false;          // the frame owns the inputs, so they too are freed after their last use
+  std::vector<CastInput> casts = {};  // inputs behind the program's
+  bool has_casts = false;             // Tape::has_casts
 };
 
 /// Chooses how each operator is called, replaces calls by cheaper ones, numbers the registers, frees each after its

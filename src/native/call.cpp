@@ -71,7 +71,7 @@ class BorrowedFrame {
 
 /// False if a number computed from the inputs has no value.
 bool place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool retain) {
-  for (size_t i = 0; i < tape.inputs.size(); ++i) {
+  for (size_t i = 0; i < tape.given(); ++i) {
     const Place& place = tape.inputs[i];
     const auto index = static_cast<size_t>(place.index);
     if (place.kind == Place::Object) {
@@ -86,6 +86,19 @@ bool place_inputs(const Tape& tape, Frame& frame, PyObject* const* inputs, bool 
     }
   }
   return shape::run(tape.at_start, frame.numbers.data());
+}
+
+/// False if autocast would make other casts.
+bool place_casts(const Tape& tape, Frame& frame, PyObject* const* inputs) {
+  std::vector<at::Tensor> tensors(tape.given());
+  for (const CastInput& cast : tape.casts) tensors[cast.input] = aten::tensor_of(inputs[cast.input]);
+  {
+    const GilReleased released;
+    if (!add_casts(tape.casts, tensors)) return false;
+  }
+  for (size_t i = tape.given(); i < tape.inputs.size(); ++i)
+    frame.own[static_cast<size_t>(tape.inputs[i].index)] = std::move(tensors[i]);
+  return true;
 }
 
 /// True for a dual tensor of forward-mode AD. Locks the tensor.
@@ -112,6 +125,8 @@ bool has_tangent(PyObject* object) {
                                             size_t* at) {
   std::optional<at::AutoDispatchBelowADInplaceOrView> below;
   if (straight) below.emplace();
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> casted;
+  if (tape.has_casts) casted.emplace(c10::autocast_dispatch_keyset);
   Released released(run, releases);
   return tape.run(run, at, first, tape.instructions.size());
 }
@@ -201,6 +216,7 @@ bool Conditions::hold(PyObject* const* inputs) const {
   const bool releases = tape.releases_gil || !straight;
   const bool retains = releases || tape.has_python;
   if (!place_inputs(tape, *frame, inputs, retains)) return false;
+  if (!tape.casts.empty() && !place_casts(tape, *frame, inputs)) return false;
   Run run = (*frame).run();
   run.below_autograd = below_autograd;
   run.looks = true;
@@ -223,7 +239,7 @@ bool Conditions::hold(PyObject* const* inputs) const {
 bool Recorded::train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed) {
   std::vector<at::Tensor> given;
   given.reserve(training->flat().inputs.size());
-  for (size_t i = 0; i < training->given(); ++i) given.push_back(aten::tensor_of(inputs[i]));
+  for (size_t i = 0; i < training->flat().given(); ++i) given.push_back(aten::tensor_of(inputs[i]));
   const std::optional<Training::Way> way = training->way(given);
   if (!way) return false;
   std::vector<at::Tensor> own;

@@ -13,6 +13,20 @@ bool is_nested() {
   return depth > 1;
 }
 
+/// Scope in which autocast keeps casts of a dtype that is set. A tape may hold regions of other dtypes.
+class Caching {
+ public:
+  Caching() { at::autocast::set_autocast_cache_enabled(true); }
+  ~Caching() {
+    at::autocast::set_autocast_dtype(c10::kCPU, before_.dtype);
+    at::autocast::set_autocast_cache_enabled(before_.cached);
+  }
+  Caching(const Caching&) = delete;
+
+ private:
+  const AutocastState before_ = AutocastState::read();
+};
+
 }  // namespace
 
 bool is_cached_by_autocast(const at::Tensor& tensor) {
@@ -20,8 +34,16 @@ bool is_cached_by_autocast(const at::Tensor& tensor) {
          tensor.is_cpu();
 }
 
-at::Tensor cast_input(const at::Tensor& input, c10::ScalarType dtype) {
-  return is_nested() ? at::autocast::cached_cast(dtype, input, c10::kCPU) : input.to(dtype);
+bool add_casts(const std::vector<CastInput>& casts, std::vector<at::Tensor>& inputs) {
+  if (casts.empty()) return true;
+  const bool nested = is_nested();
+  const Caching restored;
+  for (const auto& [input, dtype] : casts) {
+    at::autocast::set_autocast_dtype(c10::kCPU, dtype);
+    inputs.push_back(nested ? at::autocast::cached_cast(dtype, inputs[input], c10::kCPU) : inputs[input].to(dtype));
+    if (inputs.back().scalar_type() != dtype) return false;
+  }
+  return true;
 }
 
 AutocastState AutocastState::read() {

@@ -1,4 +1,4 @@
-// Autocast in a recorded backward: casts of parameters are made before the tape, as inputs of it.
+// Autocast in a tape: casts of parameters are made before it, as inputs of it.
 //
 // Autocast keeps its cast of a parameter until the outermost autocast ends, and whatever uses the parameter until then
 // shares it, also outside of the graph. So gradients of all uses are summed in the lower dtype. A cast below autograd
@@ -11,16 +11,17 @@
 
 namespace gramme::native {
 
-/// An input of a flat tape that is the cast of another one.
+/// An input of a tape that is the cast of another one.
 struct CastInput {
-  size_t input;  // of the program
+  size_t input;  // a tensor among the program's
   c10::ScalarType dtype;
 };
 
 /// True if autocast keeps its cast of the tensor: of a float32 leaf that needs a gradient.
 bool is_cached_by_autocast(const at::Tensor& tensor);
-/// The cast as the program would make it, or has made it already.
-at::Tensor cast_input(const at::Tensor& input, c10::ScalarType dtype);
+/// Appends the casts as the program would make them, or has made them already. False if autocast's would have another
+/// dtype: its cache knows parameters, not dtypes. Needs no GIL, and should not have it.
+bool add_casts(const std::vector<CastInput>& casts, std::vector<at::Tensor>& inputs);
 
 /// The thread's autocast on the CPU.
 struct AutocastState {

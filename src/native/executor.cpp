@@ -32,6 +32,7 @@ struct Executor {
   std::vector<std::unique_ptr<Recorded>> recorded;
   Settings settings;
   bool recording;
+  std::string why_autocast;  // why tapes have not autocast's casts; empty: they may
   Counters counters;
 };
 
@@ -109,7 +110,7 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
   const bool any_sizes = leaves_sizes_open(*program, self.settings.trust, inputs);
   auto recorded = std::make_unique<Recorded>(guarded ? Conditions() : Conditions(*program, inputs, any_sizes));
   const char* const engine = why_engine(self.settings, inputs, program->arguments());
-  Recording recording(program, inputs, any_sizes, engine && !*engine);
+  Recording recording(program, inputs, any_sizes, engine && !*engine, guarded && self.why_autocast.empty());
   size_t failed = program->steps.size();
   Owned<> output;
   try {
@@ -119,12 +120,14 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
     note_origin(*program, failed, tell);
     throw;
   }
-  if (recording.fixed()) {
+  const std::string autocast = recording.why_autocast();
+  if (!autocast.empty()) self.why_autocast = autocast;
+  if (recording.fixed() || !autocast.empty()) {
     ++self.counters.stepwise;
     return output;
   }
   if (std::unique_ptr<const Tape> flat = recording.assemble_flat())
-    recorded->training = Training::make(std::move(flat), recording.casts());
+    recorded->training = Training::make(std::move(flat));
   recorded->why_not_training = engine && *engine ? engine : recording.why_not_flat();
   recorded->tape = recording.assemble();
   if (recorded->training) recorded->training->set_flags(second_derivatives_of(*recorded->tape));
@@ -298,6 +301,7 @@ Owned<> make_executor(Program program, Settings settings) {
   new (&self->program) std::shared_ptr<const Program>(std::make_shared<const Program>(std::move(program)));
   new (&self->recorded) std::vector<std::unique_ptr<Recorded>>();
   new (&self->counters) Counters();
+  new (&self->why_autocast) std::string();
   self->vectorcall = vectorcall;
   self->settings = settings;
   self->recording = false;
@@ -333,6 +337,8 @@ void each_object(PyObject* executor, const Visit& visit) {
 
 std::string print_tapes(PyObject* executor) {
   std::string text;
+  const std::string& autocast = self_of(executor)->why_autocast;
+  if (!autocast.empty()) text += "under autocast: " + autocast + "\n";
   for (auto& recorded : self_of(executor)->recorded) {
     text += recorded->tape->print();
     if (recorded->training) text += recorded->training->print();

@@ -70,36 +70,41 @@ bool Recording::shares_with_inputs(Register r) const {
   return false;
 }
 
-/// True if the cast, which autocast makes, is of a parameter, and autocast keeps it.
-bool Recording::is_cast_of_input(const OperatorCall& call) const {
+/// Notes a cast made by autocast as an input of the tape if it is of a parameter, and autocast keeps it; else false.
+bool Recording::add_cast(const OperatorCall& call) {
   if (!AutocastState::read().cached || call.op.operator_name().name != "aten::_to_copy") return false;
   const std::vector<Register>& from = call.arguments[0].registers;
-  return from.size() == 1 && from[0] >= 0 && from[0] < inputs_ && may_be_cached_[static_cast<size_t>(from[0])] &&
-         recorder_.seen(call.results[0].registers[0]).dtype() != c10::kFloat;
+  if (from.size() != 1 || from[0] < 0 || from[0] >= inputs_ || !may_be_cached_[static_cast<size_t>(from[0])])
+    return false;
+  const Register made = call.results[0].registers[0];
+  if (recorder_.seen(made).dtype() == c10::kFloat) return false;
+  made_.emplace_back(from[0], made);
+  return true;
 }
 
 /// True if no parameter that is cast has another use. Casts are made before the tape, so the engine would sum the
 /// gradients of the two uses, and those of uses elsewhere, in another order.
 bool Recording::casts_associate() const {
-  return std::ranges::all_of(casts_, [this](const auto& cast) {
+  return std::ranges::all_of(made_, [this](const auto& cast) {
     const Register from = cast.first;
-    auto uses = std::ranges::count(casts_, from, &std::pair<Register, Register>::first);
+    auto uses = std::ranges::count(made_, from, &std::pair<Register, Register>::first);
     for (const Instruction& instruction : flat_) each_read(instruction, [&](Register read) { uses += read == from; });
     return uses == 1;
   });
 }
 
-std::vector<CastInput> Recording::casts() const {
-  std::vector<CastInput> casts;  // all inputs are tensors, so their registers are their positions
-  for (const auto& [from, made] : casts_) casts.push_back({static_cast<size_t>(from), recorder_.seen(made).dtype()});
-  return casts;
+/// Makes the noted casts inputs of the tape.
+void Recording::add_casts(Assembly& assembly) const {
+  for (const auto& [from, made] : made_) {
+    const auto input = std::ranges::find_if(
+        assembly.inputs, [from](const Place& place) { return place.kind == Place::Tensor && place.index == from; });
+    assembly.casts.push_back({static_cast<size_t>(input - assembly.inputs.begin()), recorder_.seen(made).dtype()});
+  }
+  for (const auto& [from, made] : made_) assembly.inputs.push_back({Place::Tensor, made, {}, {}});
 }
 
 void Recording::flatten(size_t step, const OperatorCall& call, bool casts) {
-  if (casts && is_cast_of_input(call)) {
-    casts_.emplace_back(call.arguments[0].registers[0], call.results[0].registers[0]);
-    return;
-  }
+  if (casts && add_cast(call)) return;
   Instruction& instruction = flat_.emplace_back();
   instruction.step = static_cast<uint32_t>(step);
   instruction.call = std::make_unique<OperatorCall>(call);
@@ -122,9 +127,9 @@ std::unique_ptr<Tape> Recording::assemble_flat() {
     return nullptr;
   }
   Assembly assembly = this->assembly(std::move(flat_));
-  for (const auto& [from, made] : casts_) assembly.inputs.push_back({Place::Tensor, made, {}, {}});
+  add_casts(assembly);
   auto program = std::make_shared<Program>();  // nodes may outlive the steps
-  program->inputs = program_->inputs + static_cast<ValueId>(casts_.size());
+  program->inputs = static_cast<ValueId>(assembly.inputs.size());
   assembly.program = std::move(program);
   make_functional(assembly, recorder_);
   std::unique_ptr<Tape> tape = native::assemble(std::move(assembly));

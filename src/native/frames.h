@@ -28,11 +28,11 @@ struct Frame {
     return {tensors.data(), own.data(), objects.data(), modes.data(),
             false,          nullptr,    numbers.data(), remembered.data()};
   }
-  /// Drops the inputs after a complete run, when temporaries are freed and the output was taken.
+  /// Drops inputs that it owns after a complete run, when temporaries are freed and the output was taken.
   void drop_inputs(const Tape& tape, bool retained) {
-    if (retained)
-      for (const Place& input : tape.inputs)
-        if (input.kind == Place::Tensor) own[static_cast<size_t>(input.index)].reset();
+    const size_t first = retained ? 0 : tape.given();
+    for (size_t i = first; i < tape.inputs.size(); ++i)
+      if (tape.inputs[i].kind == Place::Tensor) own[static_cast<size_t>(tape.inputs[i].index)].reset();
     for (Owned<>& object : objects) object = {};
   }
   /// Drops everything; leaves modes in reverse order. Needs the GIL.

@@ -79,8 +79,11 @@ bool Recording::add_mode(size_t index, PyObject* result) {
   } else if (call->kind != ModeCall::SetGrad) {
     call->slot = slots_[program_->result(index)] = modes_++;
   }
-  below_autograd_ &= call->kind == ModeCall::SetGrad && !call->on;
+  const bool autocast = call->kind == ModeCall::EnterAutocast || call->kind == ModeCall::ExitAutocast;
+  below_autograd_ &= (casts_ && autocast) || (call->kind == ModeCall::SetGrad && !call->on);
+  met_autocast_ |= autocast;
   place(program_->result(index)) = {Place::Constant, 0, share(result), {}};
+  if (casts_ && autocast) return true;  // the tape has the casts
   bind_mode(append(index), *call);
   if (call->kind == ModeCall::SetGrad) {
     Instruction& flat = flat_.emplace_back();

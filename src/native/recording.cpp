@@ -57,10 +57,12 @@ bool has_odd_tensor(PyObject* object) {
   return false;
 }
 
-Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes, bool trains)
+Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes, bool trains,
+                     bool casts)
     : program_(std::move(program)),
       stepper_(*program_, inputs),
-      below_autograd_(aten::kernels_alone()),
+      casts_(casts && aten::autocast_alone()),
+      below_autograd_(casts_ || aten::kernels_alone()),
       trains_(trains && !any_sizes && aten::autograd_and_autocast_alone()),
       recorder_(below_autograd_ || trains_ ? Apart::Composites : Apart::Linear, any_sizes) {
   recorder_.reserve(2 * program_->steps.size());
@@ -71,7 +73,7 @@ Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* in
     if (!aten::is_tensor(object)) continue;
     const at::Tensor& tensor = aten::tensor_of(object);
     place(i) = {Place::Tensor, recorder_.input(tensor, varies), {}, {}};
-    may_be_cached_.push_back(trains_ && is_cached_by_autocast(tensor));
+    may_be_cached_.push_back((trains_ || casts_) && is_cached_by_autocast(tensor));
   }
   inputs_ = recorder_.registers();
   for (ValueId i = 0; i < program_->inputs; ++i) {
@@ -266,21 +268,25 @@ Place Recording::add_result(PyObject* result, bool fixed, bool by_data) {
   return whole;
 }
 
-void Recording::add_operators(size_t index, std::vector<Observed>& observed) {
+/// `casts`: autocast's kernel called them.
+void Recording::add_operators(size_t index, std::vector<Observed>& observed, bool casts) {
   for (Observed& record : observed)
-    if (!record.only_tells) add_operator(index, record);
+    if (!record.only_tells) add_operator(index, record, casts);
 }
 
-void Recording::add_operator(size_t index, Observed& record) {
+void Recording::add_operator(size_t index, Observed& record, bool casts) {
   const bool writes = !record.written.empty();
   const bool makes = std::any_of(record.call.results.begin(), record.call.results.end(),
                                  [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
   flatten(index, record);
   if (record.gives_back && !writes && !makes) return;  // it had nothing to do
+  met_autocast_ |= record.autocast || record.casts_inside;
   if (can_be_taken_apart(record)) {
     took_apart_ = true;
-    return add_operators(index, record.parts);
+    return add_operators(index, record.parts, casts || record.autocast);
   }
+  if (record.autocast || record.casts_inside) why_autocast_ = record.call.op.operator_name().name;
+  if (casts_ && casts && add_cast(record.call)) return;
   Instruction& instruction = append(index);
   instruction.call = std::make_unique<OperatorCall>(std::move(record.call));
   prepare_linear(instruction, record.parts, recorder_, below_autograd_);
@@ -289,8 +295,11 @@ void Recording::add_operator(size_t index, Observed& record) {
 bool Recording::can_be_taken_apart(const Observed& record) const {
   const bool varies = record.data_shaped && !record.blind;
   if (!below_autograd_ || record.parts.empty() || varies || takes_numbers(record)) return false;
-  for (const Observed& part : record.parts)
-    if ((part.unusable && !part.only_tells) || part.grad_mode != record.grad_mode) return false;
+  for (const Observed& part : record.parts) {
+    const bool mode =
+        part.grad_mode == record.grad_mode || record.autocast;  // autocast casts parameters with gradients
+    if ((part.unusable && !part.only_tells) || !mode) return false;
+  }
   return is_only_its_parts(record, recorder_);
 }
 
@@ -329,9 +338,18 @@ Assembly Recording::assembly(std::vector<Instruction> instructions) const {
           below_autograd_};
 }
 
+std::string Recording::why_autocast() const {
+  if (!casts_ || !met_autocast_) return {};
+  if (!why_autocast_.empty()) return why_autocast_;
+  auto is_python = [](const Instruction& each) { return each.kind == Instruction::Python; };
+  return !below_autograd_ || std::ranges::any_of(instructions_, is_python) ? "Python takes part" : "";
+}
+
 std::unique_ptr<Tape> Recording::assemble() {
   Assembly all = assembly(std::move(instructions_));
   all.fuses = true;
+  all.has_casts = casts_ && met_autocast_;
+  if (all.has_casts) add_casts(all);
   std::unique_ptr<Tape> tape = native::assemble(std::move(all));
   const bool linear = std::ranges::any_of(tape->instructions, is_prepared_linear);
   if (took_apart_ || linear) tape->settings = KernelSettings::read();

@@ -23,8 +23,8 @@ bool has_odd_tensor(PyObject* object);
 class Recording {
  public:
   /// `any_sizes`: the tape serves other sizes, and other numbers among the inputs. `trains`: a flat tape may be made
-  /// too.
-  Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes, bool trains);
+  /// too. `casts`: without gradients, the tape makes autocast's casts itself and is below autocast.
+  Recording(std::shared_ptr<const Program> program, PyObject* const* inputs, bool any_sizes, bool trains, bool casts);
   /// Runs the program; returns its output. On an exception `*failed` is the step that raised. Throws PythonError.
   Owned<> run(size_t* failed);
   /// Makes the tape, after run().
@@ -34,10 +34,10 @@ class Recording {
   std::unique_ptr<Tape> assemble_flat();
   /// Why there is no flat tape; empty if none was requested.
   const std::string& why_not_flat() const { return why_not_flat_; }
-  /// Inputs of the flat tape behind the program's, which are casts of those.
-  std::vector<CastInput> casts() const;
   /// True if the run depended on the values of its numbers, so that the tape is useless.
   bool fixed() const { return recorder_.numbers().fixed(); }
+  /// Why a tape with casts is useless, since a step needs autocast; empty if none does.
+  std::string why_autocast() const;
 
  private:
   void record(size_t index);
@@ -55,8 +55,8 @@ class Recording {
   std::optional<IndexItem> index_item(const Operand& operand) const;
   bool indexes_by_tensors(const Step& step, const std::vector<Observed>& observed) const;
   void add_python(size_t index, PyObject* result, std::string why);
-  void add_operators(size_t index, std::vector<Observed>& observed);
-  void add_operator(size_t index, Observed& observed);
+  void add_operators(size_t index, std::vector<Observed>& observed, bool casts = false);
+  void add_operator(size_t index, Observed& observed, bool casts);
   bool can_be_taken_apart(const Observed& observed) const;
   std::string why_python(const Step& step, PyObject* result, std::vector<Observed>& observed);
   std::optional<Numeral> numeral_of(ValueId value) const;
@@ -69,7 +69,8 @@ class Recording {
   std::string why_not_flat(const Observed& record) const;
   void stay_eager(std::string why);
   void flatten(size_t step, const OperatorCall& call, bool casts = false);
-  bool is_cast_of_input(const OperatorCall& call) const;
+  bool add_cast(const OperatorCall& call);
+  void add_casts(Assembly& assembly) const;
   bool casts_associate() const;
   bool is_input_alone(Register r) const;
   bool shares_with_inputs(Register r) const;
@@ -79,6 +80,7 @@ class Recording {
 
   std::shared_ptr<const Program> program_;
   Stepper stepper_;
+  const bool casts_;     // autocast's casts are to be instructions
   bool below_autograd_;  // true until something needs autograd
   bool trains_;          // true until a flat tape becomes impossible
   std::string why_not_flat_;
@@ -92,9 +94,11 @@ class Recording {
   std::vector<Place> places_;  // by value
   std::vector<Instruction> instructions_, flat_;
   int32_t objects_ = 0, modes_ = 0;
-  std::unordered_map<ValueId, int32_t> slots_;        // slots of entered modes
-  std::vector<bool> may_be_cached_;                   // by register of an input: autocast keeps its cast
-  std::vector<std::pair<Register, Register>> casts_;  // inputs that autocast casts, and the results
+  std::unordered_map<ValueId, int32_t> slots_;       // slots of entered modes
+  std::vector<bool> may_be_cached_;                  // by register of an input: autocast keeps its cast
+  std::vector<std::pair<Register, Register>> made_;  // inputs that autocast casts, and the results
+  bool met_autocast_ = false;
+  std::string why_autocast_;
 };
 
 }  // namespace gramme::native

@@ -260,6 +260,8 @@ void print_instruction(std::ostream& out, const Tape& tape, const Instruction& i
 
 }  // namespace
 
+size_t Tape::given() const { return inputs.size() - casts.size(); }
+
 void Tape::verify() const { Verifier(*this).run(); }
 
 std::string Tape::print() const {

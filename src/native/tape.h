@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "native/casts.h"
 #include "native/composites.h"
 #include "native/program.h"
 #include "shape/program.h"
@@ -121,10 +122,12 @@ class Tape {
   ~Tape();
   std::shared_ptr<const Program> program;
   std::vector<Instruction> instructions;
-  std::vector<Place> inputs;   // places of the program's inputs
-  std::vector<Place> output;   // a single place: the program's output
-  std::vector<Register> kept;  // further registers that the caller takes; kNone for none
-  bool drops_inputs = false;   // the frame owns inputs and frees them after their last use
+  std::vector<Place> inputs;     // places of the program's inputs, then of `casts`
+  std::vector<Place> output;     // a single place: the program's output
+  std::vector<Register> kept;    // further registers that the caller takes; kNone for none
+  bool drops_inputs = false;     // the frame owns inputs and frees them after their last use
+  std::vector<CastInput> casts;  // inputs that the caller makes of others
+  bool has_casts = false;        // it makes the casts that autocast would make, and runs with autocast off
   std::vector<std::pair<Register, at::Tensor>> constants;
   std::vector<int64_t> numbers;              // initial values; not empty if recorded for all sizes
   std::vector<shape::Instruction> at_start;  // computes numbers that depend on inputs only
@@ -141,6 +144,8 @@ class Tape {
   size_t run(Run& run, size_t* at) const { return this->run(run, at, 0, instructions.size()); }
   /// Runs the instructions from `first` to `end`.
   size_t run(Run& run, size_t* at, size_t first, size_t end) const;
+  /// The number of inputs that are the program's.
+  size_t given() const;
   /// One line per instruction: "%3 = aten::add.Tensor(%0, %1, 1) typed, frees %1".
   std::string print() const;
   /// True if the register is freed after its last use.

@@ -84,13 +84,12 @@ at::Tensor random_state() {
 
 }  // namespace
 
-std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts) {
-  return with_gil(new Training(std::move(flat), std::move(casts)));
+std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat) {
+  return with_gil(new Training(std::move(flat)));
 }
 
-Training::Training(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts)
+Training::Training(std::unique_ptr<const Tape> flat)
     : flat_(std::move(flat)),
-      casts_(std::move(casts)),
       draws_(native::draws(*flat_)),
       needs_no_data_(native::needs_no_data(*flat_)),
       written_(flat_->inputs.size(), Written::No) {
@@ -113,15 +112,6 @@ bool Training::is_started() const {
          unwatched() && *flat_->settings == KernelSettings::read();
 }
 
-/// Casts inputs under autograd. False if autocast has kept one of another dtype.
-bool Training::add_casts(std::vector<at::Tensor>& inputs) const {
-  for (const CastInput& cast : casts_) {
-    inputs.push_back(cast_input(inputs[cast.input], cast.dtype));
-    if (inputs.back().scalar_type() != cast.dtype) return false;
-  }
-  return true;
-}
-
 std::optional<Training::Way> Training::way(std::vector<at::Tensor>& inputs) {
   if (!is_started()) return std::nullopt;
   Way way;
@@ -135,7 +125,7 @@ std::optional<Training::Way> Training::way(std::vector<at::Tensor>& inputs) {
     if (!std::has_single_bit(++starts_)) return std::nullopt;
   }
   const GilReleased released;  // finding edges locks the tensor
-  if (!add_casts(inputs)) return std::nullopt;
+  if (!add_casts(flat_->casts, inputs)) return std::nullopt;
   way.edges.reserve(inputs.size());
   bool differentiable = false;
   for (const at::Tensor& input : inputs) {

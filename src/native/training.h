@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "native/backward_tape.h"
-#include "native/casts.h"
 #include "native/eager_graph.h"
 #include "native/frames.h"
 
@@ -35,8 +34,7 @@ struct ForwardPlan {
 class Training : public std::enable_shared_from_this<Training> {
  public:
   /// The object takes the GIL for its destruction.
-  /// `casts`: the last inputs of the tape, which cast_input() makes of the others.
-  static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts);
+  static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat);
 
   /// How to make a call.
   struct Way {
@@ -53,8 +51,6 @@ class Training : public std::enable_shared_from_this<Training> {
   // Used by the nodes:
 
   const Tape& flat() const { return *flat_; }
-  /// The number of inputs that are the program's.
-  size_t given() const { return flat_->inputs.size() - casts_.size(); }
   /// True if the forward may run again on any data of the same form.
   bool needs_no_data() const { return needs_no_data_; }
   const Layout& layout() const { return *layout_; }
@@ -90,9 +86,8 @@ class Training : public std::enable_shared_from_this<Training> {
   std::string print() const;
 
  private:
-  Training(std::unique_ptr<const Tape> flat, std::vector<CastInput> casts);
+  explicit Training(std::unique_ptr<const Tape> flat);
   bool is_started() const;
-  bool add_casts(std::vector<at::Tensor>& inputs) const;
   std::shared_ptr<const ForwardPlan> plan();
   std::shared_ptr<const ForwardPlan> make_plan() const;
   bool learn(EagerGraph& graph);
@@ -104,7 +99,6 @@ class Training : public std::enable_shared_from_this<Training> {
                 std::vector<at::Tensor>& own, size_t* at);
 
   std::unique_ptr<const Tape> flat_;
-  const std::vector<CastInput> casts_;
   const AutocastState autocast_ = AutocastState::read();  // when it was recorded
   bool draws_ = false;                                    // the forward draws random numbers
   bool needs_no_data_ = false;                            // the forward may run again on any data

@@ -25,6 +25,10 @@ from e2e.harness import restored_modes
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+# AddressSanitizer keeps freed memory for a while, to tell of its use.
+reads_memory = pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer keeps memory")
+
+
 def resident() -> int:
     """Bytes of memory the process holds."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE

@@ -12,7 +12,7 @@ import gramme
 import pytest
 import torch
 import torch.nn.functional as F
-from e2e.test_leaks import resident
+from e2e.test_leaks import reads_memory, resident
 from sampling import SOAK
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -1335,6 +1335,7 @@ def test_many_random_programs() -> None:
             gramme.reset()
 
 
+@reads_memory
 def test_nothing_leaks() -> None:
     model, x = Normed(), torch.randn(3, 2, 6, 6)
     compiled = recorded(model)

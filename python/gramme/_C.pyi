@@ -187,6 +187,10 @@ class _Native:
     def memory(self) -> dict[str, int]: ...
     def tape(self, graph: Any) -> str: ...
     def counters(self, graph: Any) -> dict[str, int]: ...
+    def call_recomputing(
+        self, graph: Any, inputs: tuple[Any, ...], arguments: tuple[int, ...], keeps_random: bool
+    ) -> Any:
+        """The results of a checkpointed body, with a recorded backward that runs it again; None if that cannot be."""
 
 native: _Native
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["as_they_are", "called", "leaf_parts"]
 
 
-def _enters_levels(body: GraphModule) -> bool:
+def _enters_levels(body: GraphModule | Block) -> bool:
     """Whether the graph enters a transform of torch.func."""
     if "gramme_levels" not in body.meta:
         names = (getattr(node.target, "__name__", "") for node in body.graph.nodes)
@@ -31,10 +31,26 @@ def _enters_levels(body: GraphModule) -> bool:
     return levels
 
 
-def _checkpoint(body: GraphModule, *lifted: Any, **options: Any) -> Any:
+class Block:
+    """A checkpointed body that the native executor runs, in place of its module."""
+
+    def __init__(self, module: GraphModule, program: Any) -> None:
+        self.graph, self.meta, self.forward = module.graph, module.meta, program
+
+    def recompute(self, lifted: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The results, with a recorded backward that runs the body again; None if there is none for this call."""
+        if options.get("use_reentrant", True) or "_checkpoint_context_fn" in self.meta or _enters_levels(self):
+            return None
+        arguments: tuple[int, ...] = self.meta["gramme_given"]
+        return _C.native.call_recomputing(self.forward, lifted, arguments, options.get("preserve_rng_state", True))
+
+
+def _checkpoint(body: GraphModule | Block, *lifted: Any, **options: Any) -> Any:
     """`torch.utils.checkpoint` of the body; values that the program's function took from outside are no arguments."""
     from torch.utils.checkpoint import checkpoint
 
+    if isinstance(body, Block) and (results := body.recompute(lifted, options)) is not None:
+        return results
     places: tuple[int, ...] = body.meta["gramme_given"]
     outside = [None if place in places else value for place, value in enumerate(lifted)]
 

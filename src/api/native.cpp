@@ -35,6 +35,17 @@ std::string tape(nb::object executor) {
   return native::print_tapes(executor.ptr());
 }
 
+nb::object call_recomputing(nb::object executor, nb::tuple inputs, const std::vector<size_t>& arguments,
+                            bool keeps_random) {
+  require(executor);
+  try {
+    const std::span<PyObject* const> items(&PyTuple_GET_ITEM(inputs.ptr(), 0), inputs.size());
+    return nb::steal(native::call_recomputing(executor.ptr(), items, arguments, keeps_random).release());
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
+}
+
 nb::dict counters(nb::object executor) {
   require(executor);
   const native::Counters counted = native::counters(executor.ptr());
@@ -75,6 +86,8 @@ void bind_native(nb::module_& m) {
   native.def("memory", memory);
   native.def("tape", tape, nb::arg("graph"));
   native.def("counters", counters, nb::arg("graph"));
+  native.def("call_recomputing", call_recomputing, nb::arg("graph"), nb::arg("inputs"), nb::arg("arguments"),
+             nb::arg("keeps_random"));
 }
 
 bool is_native(PyObject* backend) { return PyObject_HasAttr(backend, option_name()); }

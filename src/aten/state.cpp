@@ -22,6 +22,8 @@
 namespace gramme::aten {
 namespace {
 
+constexpr int kHooksBit = 6;
+
 /// One row per bit of GlobalState::bits. BIT(position, text, value), all read through the pointers of `tls`.
 #define GRAMME_STATE_BITS(BIT)                                                                   \
   BIT(0, "grad mode", tls.autograd->get_grad_mode())                                             \
@@ -30,7 +32,7 @@ namespace {
   BIT(3, "deterministic algorithms", tls.context->deterministicAlgorithms())                     \
   BIT(4, "deterministic algorithms (warn only)", tls.context->deterministicAlgorithmsWarnOnly()) \
   BIT(5, "filling of uninitialized memory", tls.context->deterministicFillUninitializedMemory()) \
-  BIT(6, "saved tensor hooks", !tls.hooks->stack.empty())                                        \
+  BIT(kHooksBit, "saved tensor hooks", !tls.hooks->stack.empty())                                \
   BIT(7, "saved tensor hooks disabled", tls.hooks->disabled_error_message.has_value())           \
   BIT(8, "torch.jit tracing", *tls.tracing != nullptr)                                           \
   BIT(9, "autocast cache", at::autocast::is_autocast_cache_enabled())
@@ -91,6 +93,12 @@ constexpr at::DeviceType kAutocastDevices[] = {at::kCPU, at::kCUDA};
     shift += 8;
   }
   state.function_modes = static_cast<int64_t>(tls.functions->modes.size());
+  return state;
+}
+
+GlobalState GlobalState::but_for_hooks() const {
+  GlobalState state = *this;
+  state.bits &= ~(uint64_t{1} << kHooksBit);
   return state;
 }
 

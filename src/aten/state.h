@@ -33,6 +33,8 @@ struct GlobalState {
   /// True if __torch_function__ of tensors' classes is called.
   bool asks_classes() const;
   bool operator==(const GlobalState&) const = default;
+  /// The same, whether there are hooks of saved tensors or not.
+  GlobalState but_for_hooks() const;
   /// "grad mode changed from True to False"
   std::string explain_difference(const GlobalState& now) const;
 };

@@ -1,4 +1,5 @@
-// Runs the forward of a call again under autograd: for a backward that has no tape, and for eager's errors.
+// Runs the forward of a call again: under autograd for a backward that has no tape, and for eager's errors; below
+// autograd for a checkpoint's backward.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -6,8 +7,10 @@
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_set>
 
@@ -119,16 +122,18 @@ void copy_memory(const at::Tensor& from, const at::Tensor& to) {
 }  // namespace
 
 std::unique_ptr<EagerGraph> ForwardCall::run_again() const {
+  if (waits()) check_arguments();
   Given given;
   PlainForward plain;
   for (size_t i = 0, next = 0; i < inputs.size(); ++i) {
     const bool written = training->written(i) != Training::Written::No;
     given.inputs.push_back(written && !before.empty() ? before[next++].clone() : inputs[i]);
+    if (is_cast(i)) given.inputs.back() = cast_again(i);
   }
   add_stand_ins(given.inputs);
   given.tell_apart();
   FromState state(random);
-  const AtVersions then(counters, versions, inputs.size());
+  const AtVersions then(counters, versions, training->recomputes() ? 0 : inputs.size());
   size_t at = 0;
   auto made = std::make_unique<EagerGraph>(training->flat(), given.inputs, &at);
   if (!made->fits() || !made->layout().matches(training->layout()))
@@ -136,6 +141,41 @@ std::unique_ptr<EagerGraph> ForwardCall::run_again() const {
   restore_saved(*made);
   for (const auto& [input, edge] : given.told_apart) torch::autograd::impl::set_gradient_edge(input, edge);
   return made;
+}
+
+at::Tensor ForwardCall::cast_again(size_t input) const {
+  const size_t number = input - training->flat().given();
+  const CastInput& cast = training->flat().casts[number];
+  at::Tensor made = inputs[cast.input].detach().to(cast.dtype);
+  if (casts_[number].is_valid()) torch::autograd::impl::set_gradient_edge(made, casts_[number]);
+  return made;
+}
+
+void ForwardCall::check_arguments() const {
+  for (const auto& argument : checked_) argument.unpack();
+}
+
+void ForwardCall::begin_pass() {
+  const int now = torch::autograd::get_current_graph_task_id();
+  if (!training->recomputes() || std::exchange(recomputing_pass_, now) == now) return;
+  graph.reset();
+  kept.clear();
+  recomputed_ = false;
+}
+
+void ForwardCall::recompute(const BackwardTape& tape) {
+  if (!waits()) return;
+  bool reads = false;
+  for (const BackwardSource& source : tape.sources())
+    reads |=
+        source.kind == BackwardSource::Kept && (!is_input(source.index) || is_cast(static_cast<size_t>(source.index)));
+  if (!reads) return;
+  PlainForward plain;
+  FromState state(random);
+  check_arguments();
+  for (size_t i = training->flat().given(); i < inputs.size(); ++i) inputs[i] = cast_again(i);
+  kept = training->kept_of(*plan, inputs);
+  recomputed_ = true;
 }
 
 /// Adds stand-ins for inputs that no formula saved: only their form matters.
@@ -153,7 +193,7 @@ void ForwardCall::add_stand_ins(std::vector<at::Tensor>& given) const {
 
 /// Restores what formulas saved, since uncounted writes may have changed the inputs after the forward.
 void ForwardCall::restore_saved(const EagerGraph& made) const {
-  if (!plan) return;
+  if (!plan || kept.empty()) return;
   made.each_saved([this](const at::Tensor& tensor, Register r) {
     const int32_t index = plan->index[static_cast<size_t>(r)], owner = training->owner(r);
     if (index < 0 || !kept[static_cast<size_t>(index)].defined()) return;

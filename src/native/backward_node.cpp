@@ -108,6 +108,7 @@ class RecordedBackward final : public NodeOfForward {
       graft(*this);
       return hand_on(std::move(gradients));
     }
+    call->begin_pass();
     call->come(piece_, wanted, torch::autograd::get_current_graph_task_keep_graph());
     if (std::ranges::none_of(gradients, [](const at::Tensor& gradient) { return gradient.defined(); }))
       return variable_list(num_outputs());
@@ -130,6 +131,7 @@ class RecordedBackward final : public NodeOfForward {
 
   variable_list run_tape(const BackwardTape& tape, variable_list& gradients, bool alone,
                          std::unique_lock<std::recursive_mutex>& lock) {
+    call->recompute(tape);
     variable_list given = take(tape, gradients);
     lock.unlock();
     const std::vector<bool> quiet = alone ? quiet_edges(*this, piece_) : std::vector<bool>();

@@ -177,8 +177,8 @@ Outside::Outside(PyObject* object)
       requires_grad(aten::tensor_of(object).requires_grad()),
       is_odd(has_tangent(object)) {}
 
-Conditions::Conditions(const Program& program, PyObject* const* inputs, bool any_sizes)
-    : state_(aten::GlobalState::read()) {
+Conditions::Conditions(const Program& program, PyObject* const* inputs, bool any_sizes, bool any_hooks)
+    : any_hooks_(any_hooks), state_(state()) {
   for (size_t i = 0; i < static_cast<size_t>(program.inputs); ++i) {
     const bool tensor = aten::is_tensor(inputs[i]);
     specs_.push_back(tensor && !any_sizes ? aten::tensor_spec(inputs[i]) : nullptr);
@@ -189,6 +189,11 @@ Conditions::Conditions(const Program& program, PyObject* const* inputs, bool any
   }
 }
 
+aten::GlobalState Conditions::state() const {
+  const aten::GlobalState now = aten::GlobalState::read();
+  return any_hooks_ ? now.but_for_hooks() : now;
+}
+
 bool Conditions::holds(size_t input, PyObject* object) const {
   if (specs_[input]) return aten::matches(*specs_[input], object);
   if (outsides_[input])
@@ -197,7 +202,7 @@ bool Conditions::holds(size_t input, PyObject* object) const {
 }
 
 bool Conditions::hold(PyObject* const* inputs) const {
-  if (!(aten::GlobalState::read() == *state_)) return false;
+  if (!(state() == *state_)) return false;
   for (size_t i = 0; i < specs_.size(); ++i)
     if (!holds(i, inputs[i])) return false;
   for (auto [i, j] : same_)
@@ -236,7 +241,8 @@ bool Conditions::hold(PyObject* const* inputs) const {
   return true;
 }
 
-bool Recorded::train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed) {
+bool Recorded::train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed,
+                     std::span<const size_t> arguments) {
   std::vector<at::Tensor> given;
   given.reserve(training->flat().inputs.size());
   for (size_t i = 0; i < training->flat().given(); ++i) given.push_back(aten::tensor_of(inputs[i]));
@@ -248,11 +254,12 @@ bool Recorded::train(PyObject* const* inputs, bool whole, PyObject** outputs, si
   try {
     aten::with_warnings([&] {
       const GilReleased released;
-      made = &training->run(*way, given, own, &step);
+      made = training->run(*way, given, arguments, own, &step);
     });
   } catch (...) {
     rethrow(*tape->program, step, failed);
   }
+  if (!made) return false;
   std::vector<const at::Tensor*> tensors;
   tensors.reserve(own.size());
   for (const at::Tensor& tensor : own) tensors.push_back(&tensor);

@@ -31,17 +31,19 @@ struct Outside {
 class Conditions {
  public:
   Conditions() = default;
-  /// `any_sizes`: sizes of tensors and values of numbers do not count.
-  Conditions(const Program& program, PyObject* const* inputs, bool any_sizes);
+  /// `any_sizes`: sizes of tensors and values of numbers do not count. `any_hooks`: hooks of saved tensors do not.
+  Conditions(const Program& program, PyObject* const* inputs, bool any_sizes, bool any_hooks);
   bool hold(PyObject* const* inputs) const;
 
  private:
   bool holds(size_t input, PyObject* object) const;
+  aten::GlobalState state() const;
 
   std::vector<const aten::TensorSpec*> specs_;    // by input; null if it is no tensor, or under any_sizes
   std::vector<std::optional<Outside>> outsides_;  // by input, if any sizes will do
   std::vector<bool> numbers_;                     // by input, if any sizes will do
   std::vector<std::pair<size_t, size_t>> same_;
+  bool any_hooks_ = false;
   std::optional<aten::GlobalState> state_;
 };
 
@@ -53,8 +55,9 @@ struct Recorded {
   bool call(PyObject* const* inputs, std::span<const Place> wanted, PyObject** outputs, size_t* failed);
 
   /// The same with a recorded backward; outputs are the whole output, or its items. False if this call cannot be made
-  /// that way.
-  bool train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed);
+  /// that way. `arguments`: see ForwardCall::note.
+  bool train(PyObject* const* inputs, bool whole, PyObject** outputs, size_t* failed,
+             std::span<const size_t> arguments = {});
 
   Conditions conditions;
   std::shared_ptr<const Tape> tape;

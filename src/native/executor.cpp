@@ -91,7 +91,7 @@ bool leaves_sizes_open(const Program& program, Trust trust, PyObject* const* inp
 
 /// Why the backward is left to the engine; an empty text if it may be recorded, null if that is not wanted.
 const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t count) {
-  if (settings.trust != Trust::Guarded || settings.backward == Backward::Engine) return nullptr;
+  if (settings.backward == Backward::Engine) return nullptr;
   const bool on_cpu = std::all_of(inputs, inputs + count, [](PyObject* input) {
     return !aten::is_tensor(input) || aten::tensor_of(input).is_cpu();
   });
@@ -108,7 +108,8 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
   } scope(self.recording);
   const bool guarded = self.settings.trust == Trust::Guarded;
   const bool any_sizes = leaves_sizes_open(*program, self.settings.trust, inputs);
-  auto recorded = std::make_unique<Recorded>(guarded ? Conditions() : Conditions(*program, inputs, any_sizes));
+  auto recorded = std::make_unique<Recorded>(
+      guarded ? Conditions() : Conditions(*program, inputs, any_sizes, self.settings.recomputes));
   const char* const engine = why_engine(self.settings, inputs, program->arguments());
   Recording recording(program, inputs, any_sizes, engine && !*engine, guarded && self.why_autocast.empty());
   size_t failed = program->steps.size();
@@ -127,7 +128,7 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
     return output;
   }
   if (std::unique_ptr<const Tape> flat = recording.assemble_flat())
-    recorded->training = Training::make(std::move(flat));
+    recorded->training = Training::make(std::move(flat), self.settings.recomputes);
   recorded->why_not_training = engine && *engine ? engine : recording.why_not_flat();
   recorded->tape = recording.assemble();
   if (recorded->training) recorded->training->set_flags(second_derivatives_of(*recorded->tape));
@@ -163,9 +164,10 @@ struct Wanted {
 };
 
 /// Runs a tape. False, without effects, if it does not fit these numbers.
-[[gnu::hot]] bool replay(Recorded& recorded, Trust trust, PyObject* const* inputs, const Wanted& wanted) {
+[[gnu::hot]] bool replay(Recorded& recorded, const Settings& settings, PyObject* const* inputs, const Wanted& wanted) {
   const std::optional<std::span<const Place>> places = wanted.places(recorded.tape->output[0]);
-  if (recorded.training && places && recorded.train(inputs, wanted.whole, wanted.outputs, wanted.failed)) return true;
+  const bool trains = recorded.training && places && !settings.recomputes;
+  if (trains && recorded.train(inputs, wanted.whole, wanted.outputs, wanted.failed)) return true;
   bool done = false;
   auto call = [&] {
     if (places) return void(done = recorded.call(inputs, *places, wanted.outputs, wanted.failed));
@@ -173,7 +175,7 @@ struct Wanted {
     done = recorded.call(inputs, std::span(recorded.tape->output), &output, wanted.failed);
     if (done) wanted.take(Owned<>::steal(output));
   };
-  const bool may_stay = trust == Trust::Unguarded && (recorded.tape->has_modes || recorded.tape->has_python);
+  const bool may_stay = settings.trust == Trust::Unguarded && (recorded.tape->has_modes || recorded.tape->has_python);
   may_stay ? aten::keeping_modes(call) : call();
   return done;
 }
@@ -196,7 +198,7 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
   bool no_value = false;
   for (auto& recorded : self.recorded) {
     if (!fits(*recorded, self.settings.trust, inputs.get())) continue;
-    if (replay(*recorded, self.settings.trust, inputs.get(), wanted)) return;
+    if (replay(*recorded, self.settings, inputs.get(), wanted)) return;
     no_value = true;
     break;
   }
@@ -311,6 +313,20 @@ Owned<> make_executor(Program program, Settings settings) {
 [[gnu::hot]] bool call_graph(PyObject* executor, PyObject* const* inputs, size_t input_count, PyObject** outputs,
                              size_t output_count, size_t* failed) noexcept {
   return call_safely(executor, inputs, input_count, {outputs, output_count, false, failed});
+}
+
+Owned<> call_recomputing(PyObject* executor, std::span<PyObject* const> inputs, std::span<const size_t> arguments,
+                         bool keeps_random) {
+  Executor& self = *self_of(executor);
+  if (inputs.size() != static_cast<size_t>(self.program->inputs) || needs_python(inputs.data(), inputs.size()))
+    return share(Py_None);
+  for (auto& recorded : self.recorded) {
+    if (!recorded->training || !fits(*recorded, self.settings.trust, inputs.data())) continue;
+    PyObject* output;
+    const bool may = keeps_random || !recorded->training->draws();
+    if (may && recorded->train(inputs.data(), true, &output, nullptr, arguments)) return Owned<>::steal(output);
+  }
+  return share(Py_None);
 }
 
 bool is_executor(PyObject* object) { return Py_TYPE(object) == type(); }

@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/ref.h"
@@ -34,6 +35,7 @@ struct Settings {
   Trust trust = Trust::Unguarded;
   bool caches_memory = false;  // use the caching allocator (memory.h)
   Backward backward = Backward::Engine;
+  bool recomputes = false;  // recorded backwards are for call_recomputing() alone, and recompute
 };
 
 /// Makes a Python callable (type gramme._C.NativeGraph). Calls without a suitable tape (tensor subclasses, active
@@ -44,6 +46,12 @@ bool is_executor(PyObject* object);
 /// with an error set if it raises or returns a wrong number; `*failed` is the step that raised.
 bool call_graph(PyObject* executor, PyObject* const* inputs, size_t input_count, PyObject** outputs,
                 size_t output_count, size_t* failed) noexcept;
+
+/// Calls an executor made to recompute, with a backward that runs the forward again (training.h); returns its output.
+/// None if this call cannot be made so. `arguments`: positions of inputs; a backward after a write to one raises.
+/// `keeps_random`: the second forward draws the numbers of the first. Throws PythonError.
+Owned<> call_recomputing(PyObject* executor, std::span<PyObject* const> inputs, std::span<const size_t> arguments,
+                         bool keeps_random);
 
 /// Visits the objects of an executor's program: its steps' targets and constants.
 void each_object(PyObject* executor, const std::function<void(const char* place, PyObject* object)>& visit);

@@ -2,7 +2,7 @@
 // pieces.
 #include "native/forward_call.h"
 
-#include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
 
@@ -13,7 +13,8 @@ at::Tensor without_history(const at::Tensor& tensor) {
   return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(), true));
 }
 
-void ForwardCall::note(const std::vector<at::Tensor>& given, const std::vector<at::Tensor>& outputs) {
+void ForwardCall::note(const std::vector<at::Tensor>& given, const std::vector<at::Tensor>& outputs,
+                       std::span<const size_t> arguments) {
   auto note_version = [this](const at::Tensor& tensor) {
     counters.push_back(tensor.unsafeGetTensorImpl()->version_counter());
     versions.push_back(counters.back().current_version());
@@ -28,8 +29,15 @@ void ForwardCall::note(const std::vector<at::Tensor>& given, const std::vector<a
   stripped_.resize(given.size());
   for (size_t i = 0; i < given.size(); ++i) {
     inputs[i] = given[i];
-    if (training->input_savers(i).empty()) strip(i, training->data_savers(i).empty() && training->needs_no_data());
+    if (is_cast(i)) {
+      casts_.push_back(given[i].requires_grad() ? torch::autograd::impl::gradient_edge(given[i])
+                                                : torch::autograd::Edge());
+      strip(i, true);
+    }
+    if (!training->recomputes() && training->input_savers(i).empty())
+      strip(i, training->data_savers(i).empty() && training->needs_no_data());
   }
+  for (size_t i : arguments) checked_.emplace_back(given[i], false);
 }
 
 void ForwardCall::strip(size_t input, bool wholly) {
@@ -54,7 +62,8 @@ void ForwardCall::come(size_t piece, const std::vector<bool>& wanted, bool keep_
   for (size_t i = 0; i < savers.size(); ++i) {
     if (!comes_to(savers[i])) continue;
     TORCH_CHECK(!released[i], torch::autograd::ERR_BACKWARD_TWICE);
-    if (std::ranges::any_of(savers[i].saved, [this](Register r) { return is_written(r); })) raise_as_eager(savers[i]);
+    auto is_changed = [this](Register r) { return is_written(r); };  // what is recomputed is not checked in eager
+    if (!training->recomputes() && std::ranges::any_of(savers[i].saved, is_changed)) raise_as_eager(savers[i]);
     if (!keep_graph) released[i] = true;
   }
 }
@@ -68,7 +77,7 @@ void ForwardCall::leave(size_t piece) {
 void ForwardCall::drop() {
   for (size_t i = 0; i < kept.size(); ++i)
     if (kept[i].defined() && is_done(i)) kept[i].reset();
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size() && !training->recomputes(); ++i)
     if (!stripped_[i] && are_released(training->data_savers(i))) strip(i, training->needs_no_data());
   if (std::ranges::find(released, false) != released.end()) return;
   graph.reset();
@@ -90,8 +99,9 @@ bool ForwardCall::may_run(const BackwardTape& tape) const {
   return std::ranges::all_of(tape.sources(), [this](const BackwardSource& source) {
     if (source.kind == BackwardSource::Slot) return true;
     if (!plan || graph) return false;
-    if (is_input(source.index)) return inputs[static_cast<size_t>(source.index)].defined();
-    return plan->index[static_cast<size_t>(source.index)] >= 0;
+    const auto index = static_cast<size_t>(source.index);
+    if (is_input(source.index)) return inputs[index].defined() || (waits() && is_cast(index));
+    return plan->index[index] >= 0;
   });
 }
 

@@ -10,7 +10,6 @@
 #include "base/once.h"
 #include "graph/names.h"
 #include "graph/place.h"
-#include "native/executor.h"
 #include "torch/names.h"
 
 namespace gramme::native {
@@ -22,8 +21,12 @@ using meta::Argument;
 class Conversion {
  public:
   /// `repeated`: one call runs the graph several times, on tensors that may differ.
-  Conversion(const graph::Graph& graph, PyObject* module, const graph::Names* around, bool repeated)
-      : graph_(graph), module_(module), names_(graph::assign_names(graph, around)), repeated_(repeated) {}
+  Conversion(const graph::Graph& graph, PyObject* module, const graph::Names* around, bool repeated, Backward backward)
+      : graph_(graph),
+        module_(module),
+        names_(graph::assign_names(graph, around)),
+        repeated_(repeated),
+        backward_(backward) {}
 
   Program run() {
     program_.steps.reserve(graph_.length());
@@ -64,6 +67,7 @@ class Conversion {
       } else {
         Owned<> own = own_target(*node);
         if (own) make_programs(*node, names, own);
+        if (is_checkpoint(*node)) make_block(*node, names);
         program_.steps.push_back(step(*node, names));
         if (own) program_.steps.back().target = std::move(own);
         values_[node] = program_.result(program_.steps.size() - 1);
@@ -122,9 +126,23 @@ class Conversion {
     for (uint32_t i = 0; i < call.call.arg_count; ++i) {
       if (call.call.args[i].kind != Argument::Body) continue;
       Owned<>& module = modules_.at(call.call.args[i].node);
-      Program program = Conversion(*call.call.args[i].node->body, module.get(), &names, repeated).run();
+      Program program = Conversion(*call.call.args[i].node->body, module.get(), &names, repeated, backward_).run();
       module = make_executor(std::move(program), {repeated ? Trust::Unguarded : Trust::Guarded});
     }
+  }
+
+  static bool is_checkpoint(const Node& node) {
+    return node.kind == Node::CallFunction && node.call.target == of_torch::object(of_torch::TagActivationCheckpoint);
+  }
+
+  /// Makes a program of the checkpointed body, which several calls may share.
+  void make_block(const Node& call, const graph::Names& names) {
+    PyObject* const block = once([] { return imported("gramme._higher_order", "Block").release(); });
+    Owned<>& module = modules_.at(call.call.args[0].node);
+    if (reinterpret_cast<PyObject*>(Py_TYPE(module.get())) == block) return;
+    Program program = Conversion(*call.call.args[0].node->body, module.get(), &names, true, backward_).run();
+    Owned<> executor = make_executor(std::move(program), {Trust::Unguarded, false, backward_, true});
+    module = take(PyObject_CallFunctionObjArgs(block, module.get(), executor.get(), nullptr));
   }
 
   static bool runs_in_place(const Node& node) { return node.body && node.body->in_place; }
@@ -216,6 +234,7 @@ class Conversion {
   PyObject* module_;
   const graph::Names names_;
   const bool repeated_;
+  const Backward backward_;
   std::unordered_map<const Node*, ValueId> values_;
   std::unordered_map<const Node*, Owned<>> modules_;               // graph modules or executors of bodies
   std::unordered_map<const Node*, std::vector<ValueId>> results_;  // by inlined call
@@ -226,8 +245,8 @@ class Conversion {
 
 }  // namespace
 
-Program from_graph(const graph::Graph& graph, PyObject* module) {
-  return Conversion(graph, module, nullptr, false).run();
+Program from_graph(const graph::Graph& graph, PyObject* module, Backward backward) {
+  return Conversion(graph, module, nullptr, false, backward).run();
 }
 
 }  // namespace gramme::native

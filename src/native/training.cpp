@@ -76,6 +76,12 @@ bool adds_to_much(const std::vector<at::Tensor>& inputs) {
   return bytes > kMuch;
 }
 
+void set_random_state(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(state);
+}
+
 at::Tensor random_state() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   std::lock_guard<std::mutex> lock(generator.mutex());
@@ -84,12 +90,13 @@ at::Tensor random_state() {
 
 }  // namespace
 
-std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat) {
-  return with_gil(new Training(std::move(flat)));
+std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat, bool recomputes) {
+  return with_gil(new Training(std::move(flat), recomputes));
 }
 
-Training::Training(std::unique_ptr<const Tape> flat)
+Training::Training(std::unique_ptr<const Tape> flat, bool recomputes)
     : flat_(std::move(flat)),
+      recomputes_(recomputes),
       draws_(native::draws(*flat_)),
       needs_no_data_(native::needs_no_data(*flat_)),
       written_(flat_->inputs.size(), Written::No) {
@@ -101,6 +108,8 @@ Training::Training(std::unique_ptr<const Tape> flat)
     each_hidden_write(*instruction.call, [&](Register r) { note(r, Written::Hidden); });
     each_declared_write(*instruction.call, [&](Register r) { note(r, Written::Counted); });
   }
+  if (recomputes_ && std::ranges::any_of(written_, [](Written how) { return how != Written::No; }))
+    stop("running it again would write again");
 }
 
 // ---- calls
@@ -141,14 +150,14 @@ std::optional<Training::Way> Training::way(std::vector<at::Tensor>& inputs) {
   return way;
 }
 
-const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& own,
-                          size_t* step) {
+const Tape* Training::run(const Way& way, const std::vector<at::Tensor>& inputs, std::span<const size_t> arguments,
+                          std::vector<at::Tensor>& own, size_t* step) {
   auto call = std::make_shared<ForwardCall>();
   call->training = shared_from_this();
   call->plan = way.plan;
   call->before = copies_of_written(inputs);
   if (draws_) call->random = random_state();
-  const Tape& tape = way.plan ? *way.plan->tape : *flat_;
+  const Tape& tape = way.plan ? *forward(*way.plan).tape : *flat_;
   own.resize(static_cast<size_t>(tape.registers));
   std::vector<at::Tensor> outputs;
   const c10::AutoGradMode restored(true);                                          // restored in any case
@@ -161,11 +170,15 @@ const Tape& Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
     throw;
   }
   for (size_t i = 0; i < inputs.size(); ++i) own[static_cast<size_t>(tape.inputs[i].index)] = inputs[i];
-  if (outputs.empty()) return tape;  // as autograd left them
+  if (outputs.empty() && recomputes_) {
+    if (draws_) set_random_state(call->random);
+    return nullptr;
+  }
+  if (outputs.empty()) return &tape;  // as autograd left them
   restore_versions(outputs);
-  call->note(inputs, outputs);
+  call->note(inputs, outputs, arguments);
   hang(call, way.edges, outputs);
-  return tape;
+  return &tape;
 }
 
 std::vector<at::Tensor> Training::copies_of_written(const std::vector<at::Tensor>& inputs) const {
@@ -197,7 +210,7 @@ void Training::run_eagerly(ForwardCall& call, const std::vector<at::Tensor>& inp
     if (versions_[i] != output._version()) output = output.tensor_data();
     outputs.push_back(output);
   }
-  call.graph = std::move(graph);
+  if (!recomputes_) call.graph = std::move(graph);
 }
 
 /// Sets eager's versions on tensors whose in-place writes the tape replaced.
@@ -207,13 +220,45 @@ void Training::restore_versions(const std::vector<at::Tensor>& outputs) const {
       outputs[i].unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(versions_[i]));
 }
 
+namespace {
+
+void place_inputs(const Tape& tape, const std::vector<at::Tensor>& inputs, Frame& frame) {
+  for (size_t i = 0; i < inputs.size(); ++i) frame.own[static_cast<size_t>(tape.inputs[i].index)] = inputs[i];
+}
+
+void give_back(std::unique_ptr<Frame> frame, const ForwardTape& forward) {
+  for (at::Tensor& tensor : frame->own) tensor.reset();
+  forward.frames.give_back(std::move(frame));
+}
+
+}  // namespace
+
+std::vector<at::Tensor> Training::kept_of(const ForwardPlan& plan, const std::vector<at::Tensor>& inputs) const {
+  const Tape& tape = *plan.keeping.tape;
+  std::unique_ptr<Frame> frame = plan.keeping.frames.take(tape);
+  place_inputs(tape, inputs, *frame);
+  Run run = frame->run();
+  run.below_autograd = true;
+  size_t at = 0;
+  {
+    const BelowAutograd below(tape);
+    tape.run(run, &at);
+  }
+  std::vector<at::Tensor> kept;
+  kept.reserve(tape.kept.size());
+  for (Register r : tape.kept) kept.push_back(run.own[r]);
+  give_back(std::move(frame), plan.keeping);
+  return kept;
+}
+
 void Training::run_tape(ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
                         std::vector<at::Tensor>& own, size_t* at) {
   const ForwardPlan& plan = *call.plan;
-  const Tape& tape = *plan.tape;
+  const ForwardTape& forward = this->forward(plan);
+  const Tape& tape = *forward.tape;
   ++replayed_;
-  std::unique_ptr<Frame> frame = plan.frames.take(tape);
-  for (size_t i = 0; i < inputs.size(); ++i) frame->own[static_cast<size_t>(tape.inputs[i].index)] = inputs[i];
+  std::unique_ptr<Frame> frame = forward.frames.take(tape);
+  place_inputs(tape, inputs, *frame);
   Run run = frame->run();
   run.below_autograd = run.looks = true;
   auto run_on = [&](size_t first) {
@@ -225,7 +270,7 @@ void Training::run_tape(ForwardCall& call, const std::vector<at::Tensor>& inputs
     const GilHeld gil;
     look_for_signals();
   }
-  for (Register r : plan.outputs) {
+  for (Register r : forward.outputs) {
     at::Tensor& output = run.own[r];
     if (output.is_view()) output = output.tensor_data();
     outputs.push_back(output);
@@ -233,12 +278,12 @@ void Training::run_tape(ForwardCall& call, const std::vector<at::Tensor>& inputs
   call.kept.reserve(plan.kept.size());
   for (Register r : tape.kept) call.kept.push_back(run.own[r]);
   // A node must not own a tensor that owns the node.
-  const auto no_nodes = plan.outputs.begin() + static_cast<std::ptrdiff_t>(layout_->outputs.size());
-  for (size_t i = 0; i < plan.kept.size(); ++i)
-    if (std::find(plan.outputs.begin(), no_nodes, tape.kept[i]) != no_nodes) call.kept[i] = call.kept[i].tensor_data();
+  const auto no_nodes = forward.outputs.begin() + static_cast<std::ptrdiff_t>(layout_->outputs.size());
+  for (size_t i = 0; i < tape.kept.size(); ++i)
+    if (std::find(forward.outputs.begin(), no_nodes, tape.kept[i]) != no_nodes)
+      call.kept[i] = call.kept[i].tensor_data();
   each_register(tape.output[0], [&](Register r) { own[static_cast<size_t>(r)] = run.own[r]; });
-  for (at::Tensor& tensor : frame->own) tensor.reset();
-  plan.frames.give_back(std::move(frame));
+  give_back(std::move(frame), forward);
 }
 
 // ---- learning
@@ -378,6 +423,13 @@ std::shared_ptr<const ForwardPlan> Training::make_plan() const {
     for (const auto& tape : tapes)
       for (const BackwardSource& source : tape->sources())
         if (source.kind == BackwardSource::Kept) keep(source.index);
+  make_forward(plan->keeping, plan->kept);
+  if (recomputes_) make_forward(plan->bare, {});
+  return with_gil<const ForwardPlan>(plan.release());
+}
+
+/// Makes a tape that leaves these registers of the flat tape.
+void Training::make_forward(ForwardTape& made, const std::vector<Register>& kept) const {
   auto seen = [this](Register& r) { r = registers_[static_cast<size_t>(r)]; };
   std::vector<Instruction> instructions;
   for (const Instruction& from : flat_->instructions) {
@@ -391,21 +443,21 @@ std::shared_ptr<const ForwardPlan> Training::make_plan() const {
   for (Place& input : assembly.inputs) rename_registers(input, seen);
   rename_registers(assembly.output, seen);
   assembly.counts_inside = false;
-  assembly.kept = plan->kept;
+  assembly.kept = kept;
   rename_registers(assembly.kept, seen);
-  plan->tape = native::assemble(std::move(assembly));
+  made.tape = native::assemble(std::move(assembly));
   std::vector<Register> from, to;
   each_register(flat_->output[0], [&](Register r) { from.push_back(r); });
-  each_register(plan->tape->output[0], [&](Register r) { to.push_back(r); });
-  for (Register r : shown_) plan->outputs.push_back(to[static_cast<size_t>(std::ranges::find(from, r) - from.begin())]);
-  return with_gil<const ForwardPlan>(plan.release());
+  each_register(made.tape->output[0], [&](Register r) { to.push_back(r); });
+  for (Register r : shown_) made.outputs.push_back(to[static_cast<size_t>(std::ranges::find(from, r) - from.begin())]);
 }
 
 std::string Training::print() const {
   std::lock_guard<std::mutex> lock(mutex_);
   std::string text = "flat: " + flat_->print();
   if (stopped_) text += "stopped: " + why_stopped_ + "\n";
-  if (plan_) text += "forward: " + plan_->tape->print();
+  if (plan_) text += "forward: " + forward(*plan_).tape->print();
+  if (plan_ && recomputes_) text += "forward again: " + plan_->keeping.tape->print();
   for (size_t piece = 0; piece < tapes_.size(); ++piece)
     for (const auto& tape : tapes_[piece])
       text += "backward of piece " + std::to_string(piece) + ": " + tape->tape().print();

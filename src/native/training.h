@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "native/backward_tape.h"
@@ -21,20 +22,28 @@
 
 namespace gramme::native {
 
-/// A forward tape, and where its backward tapes find what they read.
-struct ForwardPlan {
+/// A forward below autograd.
+struct ForwardTape {
   std::shared_ptr<const Tape> tape;
-  std::vector<Register> kept;                // registers of the flat tape, in the order of tape->kept
+  std::vector<Register> outputs;  // registers of `tape`, in the order of Training::shown
+  mutable LockedFramePool frames;
+};
+
+/// Forward tapes, and where backward tapes find what they read.
+struct ForwardPlan {
+  ForwardTape keeping;                       // leaves what backward tapes read
+  ForwardTape bare;                          // leaves nothing; only of what is recomputed
+  std::vector<Register> kept;                // registers of the flat tape, in the order of keeping.tape->kept
   std::vector<int32_t> index;                // index into kept, by flat register; -1: not kept
   std::vector<std::vector<size_t>> readers;  // indices of Training::savers, by kept tensor; empty: readers unknown
-  std::vector<Register> outputs;             // registers of `tape`, in the order of Training::shown
-  mutable LockedFramePool frames;
 };
 
 class Training : public std::enable_shared_from_this<Training> {
  public:
   /// The object takes the GIL for its destruction.
-  static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat);
+  /// `recomputes`: a backward runs the forward again for what it reads, from the inputs as they are then, as
+  /// torch.utils.checkpoint does.
+  static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat, bool recomputes);
 
   /// How to make a call.
   struct Way {
@@ -45,12 +54,18 @@ class Training : public std::enable_shared_from_this<Training> {
   /// Needs the GIL.
   std::optional<Way> way(std::vector<at::Tensor>& inputs);
   /// Makes a call, without the GIL. Returns the tape that ran, which lives as long as `way` and this; `own` gets inputs
-  /// and outputs by its registers. On an exception `*step` is the one that threw.
-  const Tape& run(const Way& way, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& own, size_t* step);
+  /// and outputs by its registers. Null, without effects, if what is to be recomputed cannot be. On an exception
+  /// `*step` is the one that threw. `arguments`: see ForwardCall::note.
+  const Tape* run(const Way& way, const std::vector<at::Tensor>& inputs, std::span<const size_t> arguments,
+                  std::vector<at::Tensor>& own, size_t* step);
 
   // Used by the nodes:
 
   const Tape& flat() const { return *flat_; }
+  bool recomputes() const { return recomputes_; }
+  bool draws() const { return draws_; }
+  /// Runs the forward again below autograd, in the thread's modes; returns the tensors of ForwardPlan::kept.
+  std::vector<at::Tensor> kept_of(const ForwardPlan& plan, const std::vector<at::Tensor>& inputs) const;
   /// True if the forward may run again on any data of the same form.
   bool needs_no_data() const { return needs_no_data_; }
   const Layout& layout() const { return *layout_; }
@@ -86,10 +101,12 @@ class Training : public std::enable_shared_from_this<Training> {
   std::string print() const;
 
  private:
-  explicit Training(std::unique_ptr<const Tape> flat);
+  Training(std::unique_ptr<const Tape> flat, bool recomputes);
   bool is_started() const;
   std::shared_ptr<const ForwardPlan> plan();
   std::shared_ptr<const ForwardPlan> make_plan() const;
+  void make_forward(ForwardTape& made, const std::vector<Register>& kept) const;
+  const ForwardTape& forward(const ForwardPlan& plan) const { return recomputes_ ? plan.bare : plan.keeping; }
   bool learn(EagerGraph& graph);
   std::vector<at::Tensor> copies_of_written(const std::vector<at::Tensor>& inputs) const;
   void run_eagerly(struct ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
@@ -99,6 +116,7 @@ class Training : public std::enable_shared_from_this<Training> {
                 std::vector<at::Tensor>& own, size_t* at);
 
   std::unique_ptr<const Tape> flat_;
+  const bool recomputes_;
   const AutocastState autocast_ = AutocastState::read();  // when it was recorded
   bool draws_ = false;                                    // the forward draws random numbers
   bool needs_no_data_ = false;                            // the forward may run again on any data

@@ -4,6 +4,7 @@
     native.py --single      the same, one call of each front in turn: the others have had the caches meanwhile
     native.py --train       forward and backward, transformers only: by PyTorch's engine, and recorded
     native.py --autocast bfloat16   either, with the forward under autocast
+    native.py --train --checkpointed   training, with each block checkpointed
     native.py --first       the first call, beside eager's first call and the capture
     native.py --first --train   the first steps of a recorded backward, beside eager's first step and the capture
     native.py --callers     calls a second of 1, 2 and 8 threads that share a model
@@ -219,13 +220,25 @@ def mean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
-def steady(names: list[str], fronts: list[str], train: bool, cast: str, seconds: float, batch: float) -> None:
+def checkpointed(module: Any) -> None:
+    """In training, without dropout: its numbers would be other ones for each front."""
+    module.train().gradient_checkpointing_enable({"use_reentrant": False})
+    for each in module.modules():
+        if isinstance(each, nn.Dropout):
+            each.p = 0.0
+
+
+def steady(
+    names: list[str], fronts: list[str], train: bool, blocks: bool, cast: str, seconds: float, batch: float
+) -> None:
     print(f"{'us a call':16} " + " ".join(f"{front:>18}" for front in fronts))
     ratios: dict[str, list[float]] = {front: [] for front in fronts}
     for name in names:
         forget()
         torch.manual_seed(0)
         function, inputs = CASES[name]()
+        if blocks:
+            checkpointed(function)
         with torch.set_grad_enabled(train):
             calls = [call_of(FRONTS[front], function, inputs, train, cast) for front in fronts]
             taken = in_turns(calls, seconds, batch)
@@ -368,7 +381,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0, help="of a program's turns")
     parser.add_argument("--threads", type=int, default=1)
-    for flag in ("--single", "--train", "--first", "--callers", "--inductor"):
+    for flag in ("--single", "--train", "--checkpointed", "--first", "--callers", "--inductor"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--autocast", default="", help="dtype")
     parser.add_argument("--cold", default="", help=argparse.SUPPRESS)
@@ -390,10 +403,11 @@ def main() -> None:
         if chosen.callers:
             return callers(names, chosen.seconds, chosen.rounds)
     left_out = {name for name, wanted in (("inductor", chosen.inductor), ("recorded", chosen.train)) if not wanted}
-    if chosen.autocast:
+    if chosen.autocast or chosen.checkpointed:
         left_out |= {"with cache", "dynamo", "aot_eager"}
     fronts = [name for name in FRONTS if name not in left_out]
-    return steady(names, fronts, chosen.train, chosen.autocast, chosen.seconds, 0.0 if chosen.single else BATCH)
+    batch = 0.0 if chosen.single else BATCH
+    return steady(names, fronts, chosen.train, chosen.checkpointed, chosen.autocast, chosen.seconds, batch)
 
 
 if __name__ == "__main__":

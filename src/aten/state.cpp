@@ -221,6 +221,9 @@ bool kernels_alone() { return autocast_alone() && !at::autocast::is_autocast_ena
 bool autocast_alone() { return !c10::GradMode::is_enabled() && plain_but_for_autograd_and_autocast(); }
 bool autograd_and_autocast_alone() { return c10::GradMode::is_enabled() && plain_but_for_autograd_and_autocast(); }
 
+bool autocast_enabled() {
+  return std::ranges::any_of(kAutocastDevices, [](at::DeviceType on) { return at::autocast::is_autocast_enabled(on); });
+}
 bool grad_enabled() { return c10::GradMode::is_enabled(); }
 bool inference_mode() { return c10::InferenceMode::is_enabled(); }
 bool forward_grad_enabled() { return c10::AutogradState::get_tls_state().get_fw_grad_mode(); }

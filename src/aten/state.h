@@ -90,6 +90,7 @@ bool autocast_alone();
 bool autograd_and_autocast_alone();
 
 bool grad_enabled();
+bool autocast_enabled();  // on any device
 bool inference_mode();
 bool forward_grad_enabled();
 /// True if the process is in a level of forward AD.

@@ -78,6 +78,14 @@ std::string_view package_of(PyObject* names, PyObject* key) {
   return first_part(names && PyDict_Check(names) ? PyDict_GetItemWithError(names, key) : nullptr);
 }
 
+std::string name_of(const Call& call) {
+  const bool method = call.kind == Call::Method;
+  Owned<> name = method ? share(call.target) : Owned<>::steal(PyObject_GetAttrString(call.target, "__name__"));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (!text) PyErr_Clear();
+  return text ? text : "";
+}
+
 bool is_operator(PyObject* object) {
   PyTypeObject* const overload = of_torch::type(of_torch::OpOverload);
   PyTypeObject* const packet = of_torch::type(of_torch::OpOverloadPacket);

@@ -1,5 +1,6 @@
 // Decides whether a call runs only PyTorch's code, or the program's, which may look at anything.
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "meta/argument.h"
@@ -9,6 +10,9 @@ namespace gramme::meta {
 /// The top-level package named in a namespace under `key`: __name__ for a module, __module__ for a class. Empty if
 /// there is none.
 std::string_view package_of(PyObject* names, PyObject* key);
+
+/// The name of the call's method or function; empty if the function has none.
+std::string name_of(const Call& call);
 
 /// True for an operator of torch.ops or one of its overloads.
 bool is_operator(PyObject* object);

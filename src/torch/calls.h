@@ -13,6 +13,7 @@ enum CallTrait : uint8_t {
   PassesOn = 16,
   OnlyCounts = 32,
   Overwrites = 64,
+  CastsInside = 128,
 };
 /// True if the row of the method or function has this trait.
 bool is_call(std::string_view name, CallTrait trait);

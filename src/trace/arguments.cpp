@@ -88,12 +88,8 @@ bool is_numpy(Value* seen, const char* type) {
 
 /// True if the call infers its tensor's dtype from the data given. A NumPy float64 does not count as a float there.
 bool takes_data(const meta::Call& call) {
-  Owned<> name = call.kind == meta::Call::Method ? share(call.target)
-                                                 : Owned<>::steal(PyObject_GetAttrString(call.target, "__name__"));
-  if (!name) PyErr_Clear();
-  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  if (!text) PyErr_Clear();
-  return !text || of_torch::is_call(text, of_torch::ReadsData);
+  const std::string name = meta::name_of(call);
+  return name.empty() || of_torch::is_call(name, of_torch::ReadsData);
 }
 
 /// True if the call accepts NumPy ints as ints: functions in C do. One in Python may look at the type, and operators of

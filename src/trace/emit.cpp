@@ -8,6 +8,7 @@
 #include "meta/origin.h"
 #include "meta/stand_ins.h"
 #include "meta/wrapped.h"
+#include "torch/calls.h"
 #include "trace/failures.h"
 #include "trace/refusals.h"
 #include "trace/scope.h"
@@ -283,6 +284,12 @@ std::string class_of(const meta::Call& call, const std::vector<Tensor*>& leaves)
   return (*found)->record->type->tp_name + std::string(".__torch_dispatch__");
 }
 
+/// True if operators that autocast handles decide the dtype of the result: pinv and its overloads.
+bool casts_inside(const meta::Call& call) {
+  const std::string name = meta::name_of(call);
+  return of_torch::is_call(std::string_view(name).substr(0, name.find('.')), of_torch::CastsInside);
+}
+
 bool takes_inference_tensors(const std::vector<Tensor*>& leaves) {
   return !aten::inference_mode() &&
          std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->is_inference; });
@@ -322,6 +329,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   heed_settings(capture_.policy, call);
   facts.add(fact::MethodOfConstant, call.kind == meta::Call::Method && call.args[0].kind == Argument::Constant);
   facts.add(fact::InferredByProgram, capture_.contract.breaks && meta::infers_by_program(call, !levels_.empty()));
+  facts.add(fact::CastsInside, aten::autocast_enabled() && casts_inside(call));
   if (const Refusal* row = refusals::first<Stage::Call>(facts)) refuse(*row, call);
   const bool of_numbers = levels_.empty() && dtype_ == first_dtype_ && !asks_;
   if (is_symbolic(call) && !of_numbers) fix_sizes(call, args);

@@ -87,6 +87,12 @@ def an_operator_without_a_fake(x: torch.Tensor) -> torch.Tensor:
     return without_fake(x) + 1
 
 
+def a_cast_inside(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        inverse = torch.linalg.pinv(x.view(2, 2))
+    return (inverse.to(torch.float32) * 2 if inverse.dtype == torch.float32 else inverse).view(-1)
+
+
 def a_warning(x: torch.Tensor) -> torch.Tensor:
     return torch.range(0, 3) + x
 
@@ -117,6 +123,10 @@ def a_class_after_effects(x: torch.Tensor) -> torch.Tensor:
 
 PROGRAMS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
     "ClassRaises": (a_class_that_raises, "Refusing.__torch_dispatch__, in which RuntimeError: no negation"),
+    "CastsInside": (
+        a_cast_inside,
+        "an operator in whose kernel autocast casts, so that it gives another dtype than PyTorch infers",
+    ),
     "DataDependent": (data, "DynamicOutputShapeException: aten.nonzero.default"),
     "RaisesOnInference": (inference_tensors, "Inplace update to inference tensor outside InferenceMode"),
     "NotInferred": (an_operator_without_a_fake, "There was no fake impl registered"),

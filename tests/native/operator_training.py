@@ -191,14 +191,14 @@ def infers(training: Training) -> bool:
     def call(*given: Any) -> Any:
         args, kwargs = pytree.tree_unflatten(list(given), spec)
         outputs = [t for t in pytree.tree_leaves(training.call(*args, **kwargs)) if isinstance(t, torch.Tensor)]
-        return outputs, [o * 2 for o in outputs]
+        return outputs, [o * 2 for o in outputs], [o.dtype for o in outputs]  # dtypes as a capture knows them
 
     def told(function: Callable[..., Any], number: int) -> Any:
         torch.manual_seed(number)
         given = [data(x, number) if isinstance(x, torch.Tensor) else x for x in leaves]
         with torch.autocast(DEVICE, dtype=training.dtype, enabled=training.dtype is not None):
-            outputs, doubled = function(*given)
-        return [(values_of(o), o.shape, o.stride()) for o in [*outputs, *doubled]]
+            outputs, doubled, dtypes = function(*given)
+        return dtypes, [(values_of(o), o.shape, o.stride(), o.dtype) for o in [*outputs, *doubled]]
 
     with torch.no_grad():
         try:

@@ -248,6 +248,7 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
   if (!self->program || self->program.use_count() > 1 + static_cast<long>(self->recorded.size())) return 0;
   auto each = [&](PyObject* held) { return visit(held, arg); };
   Py_VISIT(self->program->module.get());
+  for (const Owned<>& block : self->program->blocks) Py_VISIT(block.get());
   for (const Step& step : self->program->steps) {
     Py_VISIT(step.target.get());
     for (const Operand& argument : step.arguments)
@@ -325,6 +326,7 @@ Owned<> call_recomputing(PyObject* executor, std::span<PyObject* const> inputs, 
     PyObject* output;
     const bool may = keeps_random || !recorded->training->draws();
     if (may && recorded->train(inputs.data(), true, &output, nullptr, arguments)) return Owned<>::steal(output);
+    break;  // without the GIL, another thread may have added tapes
   }
   return share(Py_None);
 }
@@ -360,6 +362,7 @@ std::string print_tapes(PyObject* executor) {
     if (recorded->training) text += recorded->training->print();
     if (!recorded->why_not_training.empty()) text += "not recorded: " + recorded->why_not_training + "\n";
   }
+  for (const Owned<>& block : self_of(executor)->program->blocks) text += "checkpoint:\n" + print_tapes(block.get());
   return text;
 }
 
@@ -367,6 +370,8 @@ Counters counters(PyObject* executor) {
   Counters counted = self_of(executor)->counters;
   for (const auto& recorded : self_of(executor)->recorded)
     if (recorded->training) counted.backwards += recorded->training->replayed();
+  for (const Owned<>& block : self_of(executor)->program->blocks)
+    counted.backwards += native::counters(block.get()).backwards;
   return counted;
 }
 

@@ -21,7 +21,7 @@ enum class Trust : uint8_t {
 
 struct Counters {
   uint64_t calls = 0, recorded = 0, stepwise = 0;
-  uint64_t backwards = 0;  // calls with a recorded backward
+  uint64_t backwards = 0;  // calls with a recorded backward, also of checkpointed bodies
 };
 
 /// Whether backwards are recorded (training.h) or left to the engine, for guarded callers.

@@ -143,6 +143,7 @@ class Conversion {
     Program program = Conversion(*call.call.args[0].node->body, module.get(), &names, true, backward_).run();
     Owned<> executor = make_executor(std::move(program), {Trust::Unguarded, false, backward_, true});
     module = take(PyObject_CallFunctionObjArgs(block, module.get(), executor.get(), nullptr));
+    program_.blocks.push_back(std::move(executor));
   }
 
   static bool runs_in_place(const Node& node) { return node.body && node.body->in_place; }

@@ -72,6 +72,7 @@ struct Program {
   std::vector<bool> symbols;        // by input: ints that guards leave open within 64 bits; empty: unknown
   std::vector<Owned<>> attributes;  // dotted names below `module`, the last of the inputs
   Owned<> module;                   // null if there are no attributes
+  std::vector<Owned<>> blocks;      // executors of checkpointed bodies, which steps run
 
   bool is_fixed(ValueId input) const { return !fixed.empty() && fixed[static_cast<size_t>(input)]; }
   bool may_be_symbol(ValueId input) const { return symbols.empty() || symbols[static_cast<size_t>(input)]; }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/imported.h"
+#include "base/once.h"
 #include "native/executor.h"
 #include "native/floats.h"
 #include "native/stepper.h"
@@ -96,6 +98,12 @@ void bind_python(Instruction& instruction, const Step& step, const std::vector<P
 }
 
 bool runs_programs(const Step& step) { return std::any_of(step.arguments.begin(), step.arguments.end(), is_program); }
+
+bool runs_block(const Step& step) {
+  PyObject* const block = once([] { return imported("gramme._higher_order", "Block").release(); });
+  return !step.arguments.empty() && step.arguments[0].object &&
+         reinterpret_cast<PyObject*>(Py_TYPE(step.arguments[0].object.get())) == block;
+}
 
 const PythonCall& python_call(const Instruction& instruction) {
   return static_cast<const PythonCall&>(*instruction.bound);

@@ -36,6 +36,8 @@ void bind_python(Instruction& instruction, const Step& step, const std::vector<P
                  std::string why);
 /// True if the step runs native programs (bodies), whose results have the same form at each call.
 bool runs_programs(const Step& step);
+/// True if the step is a checkpoint whose body has an executor (Program::blocks).
+bool runs_block(const Step& step);
 const PythonCall& python_call(const Instruction& instruction);
 
 }  // namespace gramme::native

@@ -176,7 +176,9 @@ bool Recording::takes_symbols(const Step& step) {
 
 /// Why the step cannot be replaced by the operators it called; empty if it can.
 std::string Recording::why_python(const Step& step, PyObject* result, std::vector<Observed>& observed) {
-  if (!targets_.of(step).transparent) return "its target is not PyTorch's";
+  if (!targets_.of(step).transparent)
+    return !program_->blocks.empty() && runs_block(step) ? "a checkpoint has tapes of its own"
+                                                         : "its target is not PyTorch's";
   bool tensors = false, objects = false, odd = false, numbers = false;
   each_value(step, [&](ValueId value) {
     numbers |= place(value).kind == Place::Number;

@@ -135,13 +135,21 @@ class Conversion {
     return node.kind == Node::CallFunction && node.call.target == of_torch::object(of_torch::TagActivationCheckpoint);
   }
 
+  /// True if a backward calls the body again, and then differentiates it in a pass of its own.
+  static bool is_reentrant(const Node& call) {
+    for (uint32_t i = 0; i < call.call.keyword_count; ++i)
+      if (PyUnicode_CompareWithASCIIString(call.call.keyword_names[i], "use_reentrant") == 0)
+        return call.call.keyword_args[i].object != Py_False;
+    return true;
+  }
+
   /// Makes a program of the checkpointed body, which several calls may share.
   void make_block(const Node& call, const graph::Names& names) {
     PyObject* const block = once([] { return imported("gramme._higher_order", "Block").release(); });
     Owned<>& module = modules_.at(call.call.args[0].node);
     if (reinterpret_cast<PyObject*>(Py_TYPE(module.get())) == block) return;
     Program program = Conversion(*call.call.args[0].node->body, module.get(), &names, true, backward_).run();
-    Owned<> executor = make_executor(std::move(program), {Trust::Unguarded, false, backward_, true});
+    Owned<> executor = make_executor(std::move(program), {Trust::Unguarded, false, backward_, !is_reentrant(call)});
     module = take(PyObject_CallFunctionObjArgs(block, module.get(), executor.get(), nullptr));
     program_.blocks.push_back(std::move(executor));
   }

@@ -95,7 +95,7 @@ class Model(nn.Module):
         super().__init__()
         kinds = [drawn.choice(KINDS) for _ in range(drawn.randint(1, 3))]
         self.blocks = nn.ModuleList(kind(drawn.choice([0.0, 0.3])) for kind in kinds)
-        self.options = {"use_reentrant": drawn.random() < 0.1, "preserve_rng_state": drawn.random() < 0.9}
+        self.options = {"use_reentrant": drawn.random() < 0.3, "preserve_rng_state": drawn.random() < 0.9}
         layers = [block.a for block in self.blocks if isinstance(block, Shared | Two | Writing)]
         if drawn.random() < 0.3:
             for layer in layers:

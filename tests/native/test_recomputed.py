@@ -74,11 +74,19 @@ def test_the_forward_leaves_nothing() -> None:
     assert len(lines("forward: ")) == len(lines("forward again: ")) == 2  # the graph's text has the block's, too
 
 
-@pytest.mark.parametrize("options", [{"use_reentrant": True}, {"preserve_rng_state": False}])
-def test_others_are_checkpoints_as_before(options: dict[str, bool]) -> None:
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+def test_reentrant_blocks_are_recorded_where_they_run_again(dtype: torch.dtype | None) -> None:
+    torch.manual_seed(0)
+    blocks: list[nn.Module] = [Mlp(0.3), Mlp(0.0)]
+    call = checkpointed(blocks, use_reentrant=True)
+    assert train(recorded(call), blocks, 6, dtype) == train(call, blocks, 6, dtype)
+    assert backwards() == 2 * 4
+
+
+def test_numbers_that_are_drawn_again_are_not_recorded() -> None:
     torch.manual_seed(0)
     blocks: list[nn.Module] = [Mlp(0.3)]
-    call = checkpointed(blocks, **options)
+    call = checkpointed(blocks, preserve_rng_state=False)
     assert train(recorded(call), blocks, 5) == train(call, blocks, 5)
     assert backwards() == 0
 

@@ -209,17 +209,19 @@ bool inside_operator() {
 
 namespace {
 
-bool plain_but_for_autograd_and_autocast() {
+bool has_plain_keys() {
   const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   const c10::DispatchKeySet expected({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});
-  return !c10::InferenceMode::is_enabled() && (keys.included_ - expected).empty();
+  return (keys.included_ - expected).empty();
 }
 
 }  // namespace
 
-bool kernels_alone() { return autocast_alone() && !at::autocast::is_autocast_enabled(c10::kCPU); }
-bool autocast_alone() { return !c10::GradMode::is_enabled() && plain_but_for_autograd_and_autocast(); }
-bool autograd_and_autocast_alone() { return c10::GradMode::is_enabled() && plain_but_for_autograd_and_autocast(); }
+bool kernels_alone() {
+  return autocast_or_inference_alone() && !inference_mode() && !at::autocast::is_autocast_enabled(c10::kCPU);
+}
+bool autocast_or_inference_alone() { return !c10::GradMode::is_enabled() && has_plain_keys(); }
+bool autograd_and_autocast_alone() { return c10::GradMode::is_enabled() && !inference_mode() && has_plain_keys(); }
 
 bool autocast_enabled() {
   return std::ranges::any_of(kAutocastDevices, [](at::DeviceType on) { return at::autocast::is_autocast_enabled(on); });

@@ -84,8 +84,8 @@ bool inside_operator();
 /// True if kernels on plain CPU tensors may be called directly: neither autograd nor autocast nor another mode of the
 /// thread comes before them.
 bool kernels_alone();
-/// The same, except that autocast may come before them.
-bool autocast_alone();
+/// The same, except that autocast may come before them, and inference mode may be on.
+bool autocast_or_inference_alone();
 /// The same, except that autograd does come before them, and autocast may.
 bool autograd_and_autocast_alone();
 

@@ -163,9 +163,10 @@ class Assembler {
     const bool may_be_below =
         !is_composite(op) || is_prepared_linear(instruction) || (!writes(op) && is_hidden(instruction, aliases));
     if (!may_be_below || op.operator_name().getNamespace() != "aten") return;
+    const bool counts = has_kernel(op, c10::DispatchKey::ADInplaceOrView);
+    if (counts && given_.inference) return;  // the dispatcher knows which tensors it is for
     instruction.keys = c10::DispatchKeySet(c10::DispatchKey::CPU);
-    if (has_kernel(op, c10::DispatchKey::ADInplaceOrView))
-      instruction.keys = instruction.keys.add(c10::DispatchKey::ADInplaceOrView);
+    if (counts) instruction.keys = instruction.keys.add(c10::DispatchKey::ADInplaceOrView);
   }
 
   bool may_go_to_kernel(Register r) const {

@@ -15,6 +15,7 @@ struct Assembly {
   const Recorder& recorder;
   int32_t objects, modes;
   bool below_autograd;
+  bool inference = false;             // in inference mode, where few tensors have version counters
   std::vector<Register> kept = {};    // kept for the caller beside the output; kNone stays kNone
   std::vector<Register> shown = {};   // those of `kept` whose bases and version counters can be observed
   bool counts_inside = true;          // version counters of tensors that stay inside can be observed

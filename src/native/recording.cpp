@@ -61,8 +61,9 @@ Recording::Recording(std::shared_ptr<const Program> program, PyObject* const* in
                      bool casts)
     : program_(std::move(program)),
       stepper_(*program_, inputs),
-      casts_(casts && aten::autocast_alone()),
-      below_autograd_(casts_ || aten::kernels_alone()),
+      casts_(casts && aten::autocast_or_inference_alone()),
+      inference_(aten::inference_mode()),
+      below_autograd_(casts_ || (aten::autocast_or_inference_alone() && !aten::autocast_enabled())),
       trains_(trains && !any_sizes && aten::autograd_and_autocast_alone()),
       recorder_(below_autograd_ || trains_ ? Apart::Composites : Apart::Linear, any_sizes) {
   recorder_.reserve(2 * program_->steps.size());
@@ -297,6 +298,8 @@ void Recording::add_operator(size_t index, Observed& record, bool casts) {
 bool Recording::can_be_taken_apart(const Observed& record) const {
   const bool varies = record.data_shaped && !record.blind;
   if (!below_autograd_ || record.parts.empty() || varies || takes_numbers(record)) return false;
+  // narrow's kernel there makes the view that its parts make elsewhere.
+  if (inference_ && record.call.op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView)) return false;
   for (const Observed& part : record.parts) {
     const bool mode =
         part.grad_mode == record.grad_mode || record.autocast;  // autocast casts parameters with gradients
@@ -337,7 +340,8 @@ Assembly Recording::assembly(std::vector<Instruction> instructions) const {
           recorder_,
           objects_,
           modes_,
-          below_autograd_};
+          below_autograd_,
+          inference_};
 }
 
 std::string Recording::why_autocast() const {

@@ -80,7 +80,8 @@ class Recording {
 
   std::shared_ptr<const Program> program_;
   Stepper stepper_;
-  const bool casts_;     // autocast's casts are to be instructions
+  const bool casts_;  // autocast's casts are to be instructions
+  const bool inference_;
   bool below_autograd_;  // true until something needs autograd
   bool trains_;          // true until a flat tape becomes impossible
   std::string why_not_flat_;

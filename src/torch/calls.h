@@ -5,7 +5,7 @@
 
 namespace gramme::of_torch {
 
-enum CallTrait : uint8_t {
+enum CallTrait : uint16_t {
   Opaque = 1,
   Converts = 2,
   ReadsData = 4,
@@ -14,6 +14,7 @@ enum CallTrait : uint8_t {
   OnlyCounts = 32,
   Overwrites = 64,
   CastsInside = 128,
+  CastsInInference = 256,
 };
 /// True if the row of the method or function has this trait.
 bool is_call(std::string_view name, CallTrait trait);

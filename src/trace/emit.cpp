@@ -284,10 +284,12 @@ std::string class_of(const meta::Call& call, const std::vector<Tensor*>& leaves)
   return (*found)->record->type->tp_name + std::string(".__torch_dispatch__");
 }
 
-/// True if operators that autocast handles decide the dtype of the result: pinv and its overloads.
+/// True if operators that autocast handles decide the dtype of the result, and PyTorch does not infer that.
 bool casts_inside(const meta::Call& call) {
-  const std::string name = meta::name_of(call);
-  return of_torch::is_call(std::string_view(name).substr(0, name.find('.')), of_torch::CastsInside);
+  const std::string full = meta::name_of(call);
+  const std::string_view name = std::string_view(full).substr(0, full.find('.'));
+  return of_torch::is_call(name, of_torch::CastsInside) ||
+         (aten::inference_mode() && of_torch::is_call(name, of_torch::CastsInInference));
 }
 
 bool takes_inference_tensors(const std::vector<Tensor*>& leaves) {

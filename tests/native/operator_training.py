@@ -1,5 +1,6 @@
 """What autograd's nodes are made by PyTorch's own table of operators, and whether their backward is recorded."""
 
+import contextlib
 import itertools
 import random
 from collections import Counter
@@ -182,8 +183,16 @@ def found_in(trainings: Iterable[Training]) -> tuple[Counter[str], dict[str, set
     return counts, found, differ
 
 
-def infers(training: Training) -> bool:
-    """Does the program give eager's values without gradients, also for other data? True, too, if it raises eagerly."""
+def seen_of(tensor: torch.Tensor) -> Any:
+    kept = None if tensor.is_inference() else (tensor._version, tensor.requires_grad, tensor._is_view())
+    return values_of(tensor), tensor.shape, tensor.stride(), tensor.dtype, kept
+
+
+def infers(training: Training, context: Callable[[], Any] = torch.no_grad, inside: bool = False) -> bool:
+    """Does the program give eager's values without gradients, also for other data? True, too, if it raises eagerly.
+
+    `inside`: the inputs are made in the context, too.
+    """
     leaves, spec = pytree.tree_flatten(training.given)
     if not all(plain(x) for x in leaves if isinstance(x, torch.Tensor)):
         return True
@@ -195,18 +204,18 @@ def infers(training: Training) -> bool:
 
     def told(function: Callable[..., Any], number: int) -> Any:
         torch.manual_seed(number)
-        given = [data(x, number) if isinstance(x, torch.Tensor) else x for x in leaves]
-        with torch.autocast(DEVICE, dtype=training.dtype, enabled=training.dtype is not None):
+        with context() if inside else contextlib.nullcontext():
+            given = [data(x, number) if isinstance(x, torch.Tensor) else x for x in leaves]
+        with context(), torch.autocast(DEVICE, dtype=training.dtype, enabled=training.dtype is not None):
             outputs, doubled, dtypes = function(*given)
-        return dtypes, [(values_of(o), o.shape, o.stride(), o.dtype) for o in [*outputs, *doubled]]
+            return dtypes, [seen_of(o) for o in [*outputs, *doubled]]
 
-    with torch.no_grad():
-        try:
-            wanted = [told(call, number) for number in range(3)]
-        except Exception:  # whatever eager raises is no matter here
-            return True
-        compiled = gramme.compile(call, backend="native")
-        return all(told(compiled, number) == wanted[number] for number in (0, 1, 2, 0))
+    try:
+        wanted = [told(call, number) for number in range(3)]
+    except Exception:  # whatever eager raises is no matter here
+        return True
+    compiled = gramme.compile(call, backend="native")
+    return all(told(compiled, number) == wanted[number] for number in (0, 1, 2, 0))
 
 
 def known(

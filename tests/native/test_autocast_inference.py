@@ -299,18 +299,24 @@ def test_many_random_programs(dtype: torch.dtype) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600 if SOAK else 240)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_operators(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("dtype", [None, *DTYPES])
+def test_operators(dtype: torch.dtype | None, context: Context) -> None:
     """PyTorch's own tables, and programs of three operators."""
     drawn = random.Random(int(SEED))
     entries = [e for e in (*op_db, *module_db) if e.name not in EXCEPTIONS]
-    chosen = entries if SOAK else drawn.sample(entries, 100)
+    chosen = entries if SOAK else drawn.sample(entries, 60)
     single = (operators(e, 4) if hasattr(e, "op") else modules(e) for e in chosen)
-    programs = [*itertools.chain.from_iterable(single), *chains(op_db, 3000 if SOAK else 150, int(SEED))]
+    programs = [*itertools.chain.from_iterable(single), *chains(op_db, 3000 if SOAK else 100, int(SEED))]
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wrong = [p.name for p in reset_between(programs) if not infers(p._replace(dtype=dtype))]
+        wrong = [
+            (program.name, inside)
+            for program in reset_between(programs)
+            for inside in ({context is torch.inference_mode, False})
+            if not infers(program._replace(dtype=dtype), context, inside)
+        ]
     assert not wrong
 
 

@@ -101,6 +101,7 @@ class RecordedBackward final : public NodeOfForward {
     std::vector<bool> wanted(num_outputs());
     for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = task_should_compute_output(i);
     const bool create_graph = c10::GradMode::is_enabled();
+    call->begin_pass();
     if (create_graph) call->training->stop_for_second_derivatives();
     const bool alone = is_only_pass(call);
     const bool in_pass = torch::autograd::get_current_graph_task_id() >= 0;
@@ -108,7 +109,6 @@ class RecordedBackward final : public NodeOfForward {
       graft(*this);
       return hand_on(std::move(gradients));
     }
-    call->begin_pass();
     call->come(piece_, wanted, torch::autograd::get_current_graph_task_keep_graph());
     if (std::ranges::none_of(gradients, [](const at::Tensor& gradient) { return gradient.defined(); }))
       return variable_list(num_outputs());

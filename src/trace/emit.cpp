@@ -288,8 +288,11 @@ std::string class_of(const meta::Call& call, const std::vector<Tensor*>& leaves)
 bool casts_inside(const meta::Call& call) {
   const std::string full = meta::name_of(call);
   const std::string_view name = std::string_view(full).substr(0, full.find('.'));
-  return of_torch::is_call(name, of_torch::CastsInside) ||
-         (aten::inference_mode() && of_torch::is_call(name, of_torch::CastsInInference));
+  if (of_torch::is_call(name, of_torch::CastsInside)) return true;
+  bool inference = aten::inference_mode();
+  meta::each_leaf(
+      call, [&](const Argument& leaf) { inference |= leaf.kind == Argument::Tensor && leaf.record->is_inference; });
+  return inference && of_torch::is_call(name, of_torch::CastsInInference);
 }
 
 bool takes_inference_tensors(const std::vector<Tensor*>& leaves) {

@@ -188,10 +188,14 @@ def seen_of(tensor: torch.Tensor) -> Any:
     return values_of(tensor), tensor.shape, tensor.stride(), tensor.dtype, kept
 
 
-def infers(training: Training, context: Callable[[], Any] = torch.no_grad, inside: bool = False) -> bool:
+def infers(
+    training: Training,
+    context: Callable[[], Any] = torch.no_grad,
+    inputs: Callable[[], Any] = contextlib.nullcontext,
+) -> bool:
     """Does the program give eager's values without gradients, also for other data? True, too, if it raises eagerly.
 
-    `inside`: the inputs are made in the context, too.
+    It runs in `context`, and its inputs are made in `inputs`.
     """
     leaves, spec = pytree.tree_flatten(training.given)
     if not all(plain(x) for x in leaves if isinstance(x, torch.Tensor)):
@@ -204,7 +208,7 @@ def infers(training: Training, context: Callable[[], Any] = torch.no_grad, insid
 
     def told(function: Callable[..., Any], number: int) -> Any:
         torch.manual_seed(number)
-        with context() if inside else contextlib.nullcontext():
+        with inputs():
             given = [data(x, number) if isinstance(x, torch.Tensor) else x for x in leaves]
         with context(), torch.autocast(DEVICE, dtype=training.dtype, enabled=training.dtype is not None):
             outputs, doubled, dtypes = function(*given)

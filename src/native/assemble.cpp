@@ -64,6 +64,7 @@ class Assembler {
     tape_->modes = given_.modes;
     place_numbers();
     tape_->below_autograd = tape_->all_direct = given_.below_autograd;
+    tape_->inference = given_.inference;
     place_ends();
     find_returned();
     const Aliases aliases(given_);
@@ -160,6 +161,7 @@ class Assembler {
     each_write(instruction, [&](Register r) { plain &= may_go_to_kernel(r); });
     const c10::OperatorHandle& op = instruction.call->op;
     if (!plain || !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) return;
+    if (!given_.inference && takes_only_inference(instruction)) return;
     const bool may_be_below =
         !is_composite(op) || is_prepared_linear(instruction) || (!writes(op) && is_hidden(instruction, aliases));
     if (!may_be_below || op.operator_name().getNamespace() != "aten") return;
@@ -167,6 +169,16 @@ class Assembler {
     if (counts && given_.inference) return;  // the dispatcher knows which tensors it is for
     instruction.keys = c10::DispatchKeySet(c10::DispatchKey::CPU);
     if (counts) instruction.keys = instruction.keys.add(c10::DispatchKey::ADInplaceOrView);
+  }
+
+  /// True if eager does not come by autograd's kernel, which says to inner calls that it was there.
+  bool takes_only_inference(const Instruction& instruction) const {
+    bool any = false, inference = true;
+    each_read(instruction, [&](Register r) {
+      any = true;
+      inference &= !given_.recorder.seen(r).keys.has_any(c10::autograd_dispatch_keyset);
+    });
+    return any && inference;
   }
 
   bool may_go_to_kernel(Register r) const {

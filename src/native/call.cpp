@@ -124,7 +124,7 @@ bool has_tangent(PyObject* object) {
 [[gnu::always_inline]] inline size_t run_on(const Tape& tape, Run& run, size_t first, bool straight, bool releases,
                                             size_t* at) {
   std::optional<at::AutoDispatchBelowADInplaceOrView> below;
-  if (straight) below.emplace();
+  if (straight && !tape.inference) below.emplace();
   std::optional<c10::impl::ExcludeDispatchKeyGuard> casted;
   if (tape.has_casts) casted.emplace(c10::autocast_dispatch_keyset);
   Released released(run, releases);

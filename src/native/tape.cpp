@@ -21,7 +21,7 @@ Tape::~Tape() = default;
   for (size_t i = first; i < end; ++i) {
     const Instruction& instruction = instructions[i];
     *at = i;
-    const bool straight = run.below_autograd && !all_direct && !instruction.keys.empty();
+    const bool straight = run.below_autograd && !all_direct && !inference && !instruction.keys.empty();
     if (straight || instruction.below_autograd) {
       at::AutoDispatchBelowADInplaceOrView below;
       instruction.invoke(instruction, run);

@@ -135,6 +135,7 @@ class Tape {
   Register registers = 0, first_temporary = 0;
   int32_t objects = 0, modes = 0, remembered = 0;
   bool below_autograd = false;  // nothing in it needs autograd, autocast or Python keys
+  bool inference = false;       // recorded in inference mode, in which kernels may make views
   bool releases_gil = false;    // it may run for long
   bool has_python = false, has_modes = false;
   std::optional<KernelSettings> settings;  // set if it holds parts of composites that depend on settings

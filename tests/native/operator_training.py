@@ -183,8 +183,8 @@ def found_in(trainings: Iterable[Training]) -> tuple[Counter[str], dict[str, set
     return counts, found, differ
 
 
-def seen_of(tensor: torch.Tensor) -> Any:
-    kept = None if tensor.is_inference() else (tensor._version, tensor.requires_grad, tensor._is_view())
+def seen_of(tensor: torch.Tensor, counted: bool) -> Any:
+    kept = None if tensor.is_inference() else (counted and tensor._version, tensor.requires_grad, tensor._is_view())
     return values_of(tensor), tensor.shape, tensor.stride(), tensor.dtype, kept
 
 
@@ -212,7 +212,9 @@ def infers(
             given = [data(x, number) if isinstance(x, torch.Tensor) else x for x in leaves]
         with context(), torch.autocast(DEVICE, dtype=training.dtype, enabled=training.dtype is not None):
             outputs, doubled, dtypes = function(*given)
-            return dtypes, [seen_of(o) for o in [*outputs, *doubled]]
+            # Kernels that are called on inference tensors count what they write inside; tapes call them below that.
+            counted = inputs is contextlib.nullcontext
+            return dtypes, [seen_of(o, counted) for o in [*outputs, *doubled]]
 
     try:
         wanted = [told(call, number) for number in range(3)]

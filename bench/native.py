@@ -221,7 +221,7 @@ def mean(ratios: list[float]) -> float:
 
 
 def checkpointed(module: Any) -> None:
-    """In training, without dropout: its numbers would be other ones for each front."""
+    """Checkpoints each block, in training mode. Dropout is off, so that all fronts do the same work."""
     module.train().gradient_checkpointing_enable({"use_reentrant": False})
     for each in module.modules():
         if isinstance(each, nn.Dropout):

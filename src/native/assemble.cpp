@@ -171,7 +171,8 @@ class Assembler {
     if (counts) instruction.keys = instruction.keys.add(c10::DispatchKey::ADInplaceOrView);
   }
 
-  /// True if eager does not come by autograd's kernel, which says to inner calls that it was there.
+  /// True if eager skips autograd's kernel. That kernel would keep calls inside the operator from making views and from
+  /// counting versions, as direct calls do.
   bool takes_only_inference(const Instruction& instruction) const {
     bool any = false, inference = true;
     each_read(instruction, [&](Register r) {

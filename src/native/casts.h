@@ -20,7 +20,7 @@ struct CastInput {
 /// True if autocast keeps its cast of the tensor: of a float32 leaf that needs a gradient.
 bool is_cached_by_autocast(const at::Tensor& tensor);
 /// Appends the casts as the program would make them, or has made them already. False if autocast's would have another
-/// dtype: its cache knows parameters, not dtypes. Needs no GIL, and should not have it.
+/// dtype: its cache knows parameters, not dtypes. Call without the GIL.
 bool add_casts(const std::vector<CastInput>& casts, std::vector<at::Tensor>& inputs);
 
 /// The thread's autocast on the CPU.

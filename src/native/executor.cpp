@@ -32,7 +32,7 @@ struct Executor {
   std::vector<std::unique_ptr<Recorded>> recorded;
   Settings settings;
   bool recording;
-  std::string why_autocast;  // why tapes have not autocast's casts; empty: they may
+  std::string why_autocast;  // why tapes leave casts to autocast; empty: they may have them
   Counters counters;
 };
 

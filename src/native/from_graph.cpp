@@ -10,6 +10,7 @@
 #include "base/once.h"
 #include "graph/names.h"
 #include "graph/place.h"
+#include "native/python_call.h"
 #include "torch/names.h"
 
 namespace gramme::native {
@@ -147,7 +148,7 @@ class Conversion {
   void make_block(const Node& call, const graph::Names& names) {
     PyObject* const block = once([] { return imported("gramme._higher_order", "Block").release(); });
     Owned<>& module = modules_.at(call.call.args[0].node);
-    if (reinterpret_cast<PyObject*>(Py_TYPE(module.get())) == block) return;
+    if (is_block(module.get())) return;
     Program program = Conversion(*call.call.args[0].node->body, module.get(), &names, true, backward_).run();
     Owned<> executor = make_executor(std::move(program), {Trust::Unguarded, false, backward_, !is_reentrant(call)});
     module = take(PyObject_CallFunctionObjArgs(block, module.get(), executor.get(), nullptr));

@@ -99,10 +99,13 @@ void bind_python(Instruction& instruction, const Step& step, const std::vector<P
 
 bool runs_programs(const Step& step) { return std::any_of(step.arguments.begin(), step.arguments.end(), is_program); }
 
-bool runs_block(const Step& step) {
+bool is_block(PyObject* object) {
   PyObject* const block = once([] { return imported("gramme._higher_order", "Block").release(); });
-  return !step.arguments.empty() && step.arguments[0].object &&
-         reinterpret_cast<PyObject*>(Py_TYPE(step.arguments[0].object.get())) == block;
+  return reinterpret_cast<PyObject*>(Py_TYPE(object)) == block;
+}
+
+bool runs_block(const Step& step) {
+  return !step.arguments.empty() && step.arguments[0].object && is_block(step.arguments[0].object.get());
 }
 
 const PythonCall& python_call(const Instruction& instruction) {

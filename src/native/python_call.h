@@ -36,7 +36,9 @@ void bind_python(Instruction& instruction, const Step& step, const std::vector<P
                  std::string why);
 /// True if the step runs native programs (bodies), whose results have the same form at each call.
 bool runs_programs(const Step& step);
-/// True if the step is a checkpoint whose body has an executor (Program::blocks).
+/// True for a checkpointed body that has an executor (gramme._higher_order.Block, Program::blocks).
+bool is_block(PyObject* object);
+/// True if the step is a checkpoint of such a body.
 bool runs_block(const Step& step);
 const PythonCall& python_call(const Instruction& instruction);
 

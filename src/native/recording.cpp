@@ -298,7 +298,7 @@ void Recording::add_operator(size_t index, Observed& record, bool casts) {
 bool Recording::can_be_taken_apart(const Observed& record) const {
   const bool varies = record.data_shaped && !record.blind;
   if (!below_autograd_ || record.parts.empty() || varies || takes_numbers(record)) return false;
-  // narrow's kernel there makes the view that its parts make elsewhere.
+  // In inference mode some composites (narrow) have a kernel that makes the view; their parts would not.
   if (inference_ && record.call.op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView)) return false;
   for (const Observed& part : record.parts) {
     const bool mode =

@@ -69,6 +69,9 @@ nb::dict memory() {
   result["reused"] = counted.reused;
   result["carved"] = counted.carved;
   result["bound"] = counted.bound;
+  result["large"] = counted.large.given;
+  result["large_reused"] = counted.large.reused;
+  result["large_kept"] = counted.large.kept;
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "native/composites.h"
 #include "native/fused.h"
 #include "native/invoke.h"
+#include "native/large_memory.h"
 #include "native/linear.h"
 #include "native/numbers.h"
 #include "native/python_call.h"
@@ -88,6 +89,7 @@ class Assembler {
     }
     free_after_last_use();
     tape_->releases_gil = runs_long();
+    tape_->has_large = has_large();
     tape_->verify();
     return std::move(tape_);
   }
@@ -245,10 +247,17 @@ class Assembler {
 
   bool runs_long() const {
     if (tape_->instructions.size() >= kManyInstructions || given_.recorder.any_sizes()) return true;
+    for (Register r = 0; r < given_.recorder.registers(); ++r)
+      if (c10::multiply_integers(given_.recorder.seen(r).sizes()) >= kLargeTensor) return true;
+    return false;
+  }
+
+  bool has_large() const {
     for (Register r = 0; r < given_.recorder.registers(); ++r) {
-      int64_t count = 1;
-      for (int64_t size : given_.recorder.seen(r).sizes()) count *= size;
-      if (count >= kLargeTensor) return true;
+      const Seen& seen = given_.recorder.seen(r);
+      if (!seen.plain) continue;
+      const auto bytes = static_cast<size_t>(c10::multiply_integers(seen.sizes())) * c10::elementSize(seen.dtype());
+      if (bytes >= kLargeBlock) return true;
     }
     return false;
   }

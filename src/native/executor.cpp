@@ -193,7 +193,7 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
     throw PythonError();
   }
   ++self.counters.calls;
-  CachedMemory memory(self.settings.caches_memory);
+  const MemoryScope memory(Served::Small, self.settings.caches_memory);
   Inputs inputs(program, arguments);
   bool no_value = false;
   for (auto& recorded : self.recorded) {

@@ -1,4 +1,5 @@
-// Free lists by size class: per thread, then shared; and the c10 allocator in front of the original one.
+// Free lists by size class: per thread, then shared; and the c10 allocator in front of the original one, which also
+// gives large blocks.
 #include "native/memory.h"
 
 #include <c10/core/CPUAllocator.h>
@@ -8,9 +9,11 @@
 #include <atomic>
 #include <bit>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/once.h"
+#include "native/large_memory.h"
 
 namespace gramme::native {
 namespace {
@@ -112,7 +115,8 @@ struct Kept {
 };
 
 thread_local Kept kept;
-thread_local bool active = false;
+thread_local std::array<bool, 2> served{};  // by Served
+bool& serves(Served what) { return served[static_cast<size_t>(what)]; }
 std::atomic<size_t> reused{0};
 
 void release(void* address) {
@@ -131,9 +135,14 @@ class Cache final : public c10::Allocator {
   explicit Cache(c10::Allocator* below) : below_(below) {}
 
   c10::DataPtr allocate(size_t bytes) override {
-    Block* block = active && bytes > 0 && bytes <= kLargest && !c10::memoryProfilingEnabled() ? take(bytes) : nullptr;
-    if (!block) return below_->allocate(bytes);
-    return {block, block, &release, c10::Device(c10::DeviceType::CPU)};
+    const c10::Device cpu(c10::DeviceType::CPU);
+    const bool small = serves(Served::Small), large = serves(Served::Large);
+    if ((!small && !large) || c10::memoryProfilingEnabled()) return below_->allocate(bytes);
+    if (small && bytes > 0 && bytes <= kLargest)
+      if (Block* const block = take(bytes)) return {block, block, &release, cpu};
+    if (large && bytes >= kLargeBlock)
+      if (void* const block = map_large(bytes)) return {block, block, [](void* mapped) { unmap_large(mapped); }, cpu};
+    return below_->allocate(bytes);
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release_any; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
@@ -166,19 +175,21 @@ Cache& cache() {
 
 void Cache::release_any(void* address) {
   if (range().holds(address)) return release(address);
+  if (unmap_large(address)) return;
   cache().below_->raw_deleter()(address);
 }
 
 }  // namespace
 
-void CachedMemory::enter() {
+void MemoryScope::enter() {
   cache();
-  before_ = active;
-  active = true;
+  before_ = std::exchange(serves(what_), true);
 }
 
-void CachedMemory::leave() { active = before_; }
+void MemoryScope::leave() { serves(what_) = before_; }
 
-MemoryStatistics memory_statistics() { return {reused.load(), range().carved(), kClasses * kClassBytes}; }
+MemoryStatistics memory_statistics() {
+  return {reused.load(), range().carved(), kClasses * kClassBytes, large_blocks()};
+}
 
 }  // namespace gramme::native

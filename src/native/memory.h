@@ -1,4 +1,4 @@
-// A caching allocator for small tensors, used on request.
+// A caching allocator for small tensors, used on request; and large tensors in huge pages (large_memory.h).
 //
 // Blocks have fixed size classes and are carved from one reserved address range. Freed blocks go to a list of the
 // freeing thread, and beyond its bound to a shared list. Requests outside a scope, too large, or beyond the bounds go
@@ -6,22 +6,31 @@
 #pragma once
 #include <c10/core/Allocator.h>
 
+#include "native/large_memory.h"
+
 namespace gramme::native {
 
-/// Scope in which this thread's tensors of up to 1 MiB take memory from the cache.
-class CachedMemory {
+/// What this thread's tensors on the CPU take from here.
+enum class Served : uint8_t {
+  Small,  // up to 1 MiB: from the cache
+  Large,  // from 32 MiB: in huge pages
+};
+
+/// Scope in which they do.
+class MemoryScope {
  public:
-  explicit CachedMemory(bool wanted) : wanted_(wanted) {
+  MemoryScope(Served what, bool wanted) : what_(what), wanted_(wanted) {
     if (wanted) enter();
   }
-  ~CachedMemory() {
+  ~MemoryScope() {
     if (wanted_) leave();
   }
-  CachedMemory(const CachedMemory&) = delete;
+  MemoryScope(const MemoryScope&) = delete;
 
  private:
   void enter();
   void leave();
+  const Served what_;
   const bool wanted_;
   bool before_ = false;
 };
@@ -30,6 +39,7 @@ struct MemoryStatistics {
   size_t reused = 0;  // allocations served by a used block
   size_t carved = 0;  // bytes of all blocks made; at most `bound`
   size_t bound = 0;
+  LargeBlocks large;
 };
 MemoryStatistics memory_statistics();
 

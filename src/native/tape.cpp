@@ -10,6 +10,7 @@
 #include "base/signals.h"
 #include "native/geometry.h"
 #include "native/linear.h"
+#include "native/memory.h"
 #include "native/modes.h"
 #include "native/registers.h"
 
@@ -18,6 +19,7 @@ namespace gramme::native {
 Tape::~Tape() = default;
 
 [[gnu::hot]] size_t Tape::run(Run& run, size_t* at, size_t first, size_t end) const {
+  const MemoryScope memory(Served::Large, has_large);
   for (size_t i = first; i < end; ++i) {
     const Instruction& instruction = instructions[i];
     *at = i;

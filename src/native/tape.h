@@ -137,6 +137,7 @@ class Tape {
   bool below_autograd = false;  // nothing in it needs autograd, autocast or Python keys
   bool inference = false;       // recorded in inference mode, in which kernels may make views
   bool releases_gil = false;    // it may run for long
+  bool has_large = false;       // it had large tensors when it was recorded (large_memory.h)
   bool has_python = false, has_modes = false;
   std::optional<KernelSettings> settings;  // set if it holds parts of composites that depend on settings
   bool all_direct = false;                 // every operator calls its kernel directly

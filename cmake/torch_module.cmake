@@ -1,7 +1,7 @@
 # The module for one torch, and the rooms that see its headers.
 
 set(GRAMME_TENSOR_ROOMS aten meta backend)  # but files that include what GRAMME_OPERATOR_HEADERS matches
-set(GRAMME_TORCH_ROOMS native pipeline)
+set(GRAMME_TORCH_ROOMS tape record passes training native pipeline)
 set(GRAMME_OPERATOR_HEADERS "#include <(ATen/ATen.h|ATen/core/dispatch/|torch/csrc/(autograd|jit)/)")
 set(GRAMME_API_OF_TORCH pipeline testing_invoke testing_memory testing_tape testing_types)  # of src/api: the rest needs no operators
 

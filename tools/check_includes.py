@@ -50,12 +50,16 @@ ALLOWED: dict[str, set[str]] = {
     "portable": {"base", "torch", "cpython", "source", "meta", "shape", "aten", "guards", "plan", "graph"},
     "runtime": {"base", "torch", "opcode", "bytecode", "cpython", "aten", "plan", "source"},
     "backend": {"base", "torch", "graph", "guards", "meta", "shape", "source", "plan", "aten", "value", "trace"},
-    "native": {"base", "torch", "graph", "meta", "shape", "aten"},
+    "tape": {"base", "torch", "shape", "aten"},
+    "record": {"base", "torch", "shape", "aten", "meta", "tape"},
+    "passes": {"base", "torch", "shape", "aten", "tape", "record"},
+    "training": {"base", "torch", "shape", "aten", "meta", "tape", "record", "passes"},
+    "native": {"base", "torch", "graph", "meta", "shape", "aten", "tape", "record", "passes", "training"},
     "pipeline": set(),
 }
 ALLOWED["api"] = set(ALLOWED)
 
-TORCH_ROOMS = {"aten", "meta", "backend", "native", "pipeline", "api"}
+TORCH_ROOMS = {"aten", "meta", "backend", "tape", "record", "passes", "training", "native", "pipeline", "api"}
 COUNTING_ROOMS = {"base", "cpython"}
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(["<][^">]+)[">]')

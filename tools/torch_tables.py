@@ -74,6 +74,6 @@ def operators() -> list[str]:
     named: set[str] = set()
     for table in ("src/torch/2_13/torch_targets.def", "src/torch/2_13/torch_shapes.def"):
         named |= set(re.findall(r'^[A-Z_]+\("?([a-z_][\w.]*)"?[,)]', (ROOT / table).read_text(), re.MULTILINE))
-    for source in ("src/native/composites.cpp", "src/native/targets.cpp"):
+    for source in ("src/tape/composites.cpp", "src/record/targets.cpp"):
         named |= set(re.findall(r'"(?:aten::)?([a-z_]\w*)"', (ROOT / source).read_text()))
     return sorted(named)

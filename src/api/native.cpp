@@ -6,7 +6,7 @@
 #include "base/ref.h"
 #include "native/executor.h"
 #include "native/from_fx.h"
-#include "native/memory.h"
+#include "tape/memory.h"
 
 namespace nb = nanobind;
 

@@ -11,7 +11,7 @@
 
 #include "api/testing.h"
 #include "aten/python.h"
-#include "native/invoke.h"
+#include "tape/invoke.h"
 
 namespace nb = nanobind;
 namespace py = pybind11;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "api/testing.h"
-#include "native/nodes.h"
-#include "native/place.h"
-#include "native/tape.h"
+#include "record/nodes.h"
+#include "tape/place.h"
+#include "tape/tape.h"
 
 namespace nb = nanobind;
 

@@ -7,8 +7,8 @@
 #include "aten/python.h"
 #include "base/gil.h"
 #include "base/signals.h"
-#include "native/invoke.h"
-#include "native/symbolic.h"
+#include "record/symbolic.h"
+#include "tape/invoke.h"
 #include "torch/names.h"
 
 namespace gramme::native {

@@ -8,9 +8,9 @@
 
 #include "aten/spec.h"
 #include "aten/state.h"
-#include "native/frames.h"
-#include "native/place.h"
-#include "native/training.h"
+#include "tape/frames.h"
+#include "tape/place.h"
+#include "training/training.h"
 
 namespace gramme::native {
 

@@ -13,11 +13,11 @@
 #include "aten/python.h"
 #include "base/once.h"
 #include "native/call.h"
-#include "native/fused.h"
-#include "native/linear.h"
-#include "native/memory.h"
-#include "native/recording.h"
-#include "native/symbolic.h"
+#include "passes/linear.h"
+#include "passes/recording.h"
+#include "record/symbolic.h"
+#include "tape/fused.h"
+#include "tape/memory.h"
 
 namespace gramme::native {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/ref.h"
-#include "native/program.h"
+#include "tape/program.h"
 
 namespace gramme::native {
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/imported.h"
+#include "native/executor.h"
 
 namespace gramme::native {
 namespace {
@@ -128,6 +129,7 @@ class Conversion {
       for (PyObject* part : {slice->start, slice->stop, slice->step}) result.items.push_back(operand(part));
     } else {
       result.object = share(object);
+      if (is_executor(object)) result.graph = call_graph;
     }
     return result;
   }

@@ -1,6 +1,6 @@
 // Converts a torch.fx.GraphModule to a native program.
 #pragma once
-#include "native/program.h"
+#include "tape/program.h"
 
 namespace gramme::native {
 

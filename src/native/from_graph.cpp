@@ -10,7 +10,7 @@
 #include "base/once.h"
 #include "graph/names.h"
 #include "graph/place.h"
-#include "native/python_call.h"
+#include "passes/python_calls.h"
 #include "torch/names.h"
 
 namespace gramme::native {
@@ -215,6 +215,7 @@ class Conversion {
     if (argument.kind == Argument::Tensor || argument.kind == Argument::Number) return value(argument.node);
     Operand operand;
     operand.object = argument.kind == Argument::Body ? modules_.at(argument.node) : share(argument.object);
+    if (operand.object && is_executor(operand.object.get())) operand.graph = call_graph;
     for (uint32_t i = 0; i < argument.count; ++i) operand.items.push_back(this->operand(argument.items[i]));
     operand.kind = kind(argument.kind);
     return operand;

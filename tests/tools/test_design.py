@@ -12,7 +12,8 @@ TEXT = (ROOT / "docs/design.md").read_text()
 PICTURE = re.search(r"^```picture\n(api .*?)^```$", TEXT, re.M | re.S)
 PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.M | re.S)
 CODE = set(re.findall(r"`([^`\n]+)`", PROSE))
-FOLDERS = ("", "src", "python/gramme", "tests", "src/builtins", "src/native", "src/shape", "src/hop", "src/cpython")
+NATIVE = ("src/tape", "src/record", "src/passes", "src/training", "src/native")
+FOLDERS = ("", "src", "python/gramme", "tests", "src/builtins", *NATIVE, "src/shape", "src/hop", "src/cpython")
 
 
 def test_picture_is_what_includes_may_be() -> None:

@@ -1,8 +1,0 @@
-// Shard 2 of the operators' C++ signatures (typed.h): separate files compile in parallel.
-#include "native/signatures.h"
-
-namespace gramme::native {
-
-template Binder binder<2>(int);
-
-}  // namespace gramme::native

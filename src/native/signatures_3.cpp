@@ -1,8 +1,0 @@
-// Shard 3 of the operators' C++ signatures (typed.h): separate files compile in parallel.
-#include "native/signatures.h"
-
-namespace gramme::native {
-
-template Binder binder<3>(int);
-
-}  // namespace gramme::native

@@ -1,0 +1,195 @@
+// Free lists by size class: per thread, then shared; and the c10 allocator in front of the original one, which also
+// gives large blocks.
+#include "tape/memory.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/once.h"
+#include "tape/large_memory.h"
+
+namespace gramme::native {
+namespace {
+
+// ---- size classes: 256 bytes apart up to 4 KiB, then powers of two
+
+constexpr size_t kStep = 256, kFine = 16, kLargest = size_t(1) << 20;
+constexpr size_t kClasses = kFine + 8;            // 8 KiB, 16 KiB … 1 MiB
+constexpr size_t kClassBytes = size_t(16) << 20;  // address range of one class
+constexpr size_t kThreadClassBytes = kLargest;    // bytes that one thread keeps per class
+
+constexpr size_t class_of(size_t bytes) {
+  if (bytes <= kStep * kFine) return (bytes + kStep - 1) / kStep - 1;
+  return kFine + static_cast<size_t>(std::bit_width(bytes - 1)) - 13;
+}
+constexpr size_t block_size(size_t index) {
+  return index < kFine ? (index + 1) * kStep : size_t(8192) << (index - kFine);
+}
+static_assert(class_of(1) == 0 && class_of(4096) == 15 && class_of(4097) == 16 && class_of(8192) == 16);
+static_assert(class_of(kLargest) == kClasses - 1 && block_size(kClasses - 1) == kLargest);
+
+struct Block {
+  Block* next;
+};
+
+struct List {
+  Block* first = nullptr;
+  size_t count = 0;
+  void push(Block* block) {
+    block->next = first;
+    first = block;
+    ++count;
+  }
+  Block* pop() {
+    Block* block = first;
+    if (block) first = block->next, --count;
+    return block;
+  }
+};
+
+/// The shared address range and free lists.
+class Range {
+ public:
+  Range() {
+    void* reserved = mmap(nullptr, kClasses * kClassBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved != MAP_FAILED) begin_ = static_cast<char*>(reserved);
+  }
+  bool holds(const void* address) const {
+    auto* at = static_cast<const char*>(address);
+    return begin_ && at >= begin_ && at < begin_ + kClasses * kClassBytes;
+  }
+  size_t class_of(const void* address) const {
+    return static_cast<size_t>(static_cast<const char*>(address) - begin_) / kClassBytes;
+  }
+  /// A freed block or a new one; null beyond the bound.
+  Block* take(size_t index, bool* used) {
+    std::lock_guard lock(mutex_);
+    Block* block = free_[index].pop();
+    *used = block != nullptr;
+    const size_t size = native::block_size(index);
+    if (block || !begin_ || carved_[index] + size > kClassBytes) return block;
+    block = reinterpret_cast<Block*>(begin_ + index * kClassBytes + carved_[index]);
+    carved_[index] += size;
+    return block;
+  }
+  void give(size_t index, Block* block) {
+    std::lock_guard lock(mutex_);
+    free_[index].push(block);
+  }
+  size_t carved() {
+    std::lock_guard lock(mutex_);
+    size_t sum = 0;
+    for (size_t bytes : carved_) sum += bytes;
+    return sum;
+  }
+
+ private:
+  char* begin_ = nullptr;
+  std::mutex mutex_;
+  std::array<List, kClasses> free_;
+  std::array<size_t, kClasses> carved_{};
+};
+
+Range& range() {
+  static auto* range = new Range;  // no Python: addresses;  // tensors may outlive everything
+  return *range;
+}
+
+/// One thread's free blocks, which become shared when the thread ends.
+struct Kept {
+  ~Kept() {
+    for (size_t i = 0; i < kClasses; ++i)
+      while (Block* block = lists[i].pop()) range().give(i, block);
+    ended = true;
+  }
+  std::array<List, kClasses> lists;
+  static inline thread_local bool ended = false;
+};
+
+thread_local Kept kept;
+thread_local std::array<bool, 2> served{};  // by Served
+bool& serves(Served what) { return served[static_cast<size_t>(what)]; }
+std::atomic<size_t> reused{0};
+
+void release(void* address) {
+  const size_t index = range().class_of(address);
+  auto* block = static_cast<Block*>(address);
+  if (!Kept::ended && (kept.lists[index].count + 1) * block_size(index) <= kThreadClassBytes)
+    kept.lists[index].push(block);
+  else
+    range().give(index, block);
+}
+
+// ---- the allocator
+
+class Cache final : public c10::Allocator {
+ public:
+  explicit Cache(c10::Allocator* below) : below_(below) {}
+
+  c10::DataPtr allocate(size_t bytes) override {
+    const c10::Device cpu(c10::DeviceType::CPU);
+    const bool small = serves(Served::Small), large = serves(Served::Large);
+    if ((!small && !large) || c10::memoryProfilingEnabled()) return below_->allocate(bytes);
+    if (small && bytes > 0 && bytes <= kLargest)
+      if (Block* const block = take(bytes)) return {block, block, &release, cpu};
+    if (large && bytes >= kLargeBlock)
+      if (void* const block = map_large(bytes)) return {block, block, [](void* mapped) { unmap_large(mapped); }, cpu};
+    return below_->allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release_any; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+
+ private:
+  static Block* take(size_t bytes) {
+    const size_t index = class_of(bytes);
+    Block* block = kept.lists[index].pop();
+    bool used = block != nullptr;
+    if (!block) block = range().take(index, &used);
+    if (used) reused.fetch_add(1, std::memory_order_relaxed);
+    return block;
+  }
+  static void release_any(void* address);
+
+  c10::Allocator* below_;
+};
+
+/// The allocator, installed permanently in front of the original one; blocks of both are freed through it.
+Cache& cache() {
+  // no Python: an allocator of c10, put in place once
+  static Cache* const cache = [] {
+    auto* made = new Cache(c10::GetCPUAllocator());
+    constexpr uint8_t kHighest = 255;
+    c10::SetCPUAllocator(made, kHighest);
+    return made;
+  }();
+  return *cache;
+}
+
+void Cache::release_any(void* address) {
+  if (range().holds(address)) return release(address);
+  if (unmap_large(address)) return;
+  cache().below_->raw_deleter()(address);
+}
+
+}  // namespace
+
+void MemoryScope::enter() {
+  cache();
+  before_ = std::exchange(serves(what_), true);
+}
+
+void MemoryScope::leave() { serves(what_) = before_; }
+
+MemoryStatistics memory_statistics() {
+  return {reused.load(), range().carved(), kClasses * kClassBytes, large_blocks()};
+}
+
+}  // namespace gramme::native

@@ -1,0 +1,8 @@
+// Shard 2 of the operators' C++ signatures (typed.h): separate files compile in parallel.
+#include "tape/signatures.h"
+
+namespace gramme::native {
+
+template Binder binder<2>(int);
+
+}  // namespace gramme::native

@@ -1,0 +1,257 @@
+// RecordedBackward runs one piece of a backward, by its tape, by the recorded engine graph, or by running the forward
+// again; Entry nodes in front of it carry the names and hooks of autograd's nodes.
+#include "training/backward_node.h"
+
+#include <ATen/SequenceNumber.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/dynamo/compiled_autograd.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "base/gil.h"
+#include "training/graft.h"
+#include "training/leaves.h"
+
+namespace gramme::native {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::edge_list;
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+using torch::dynamo::autograd::CompiledNodeArgs;
+using torch::dynamo::autograd::SwapSavedVariables;
+
+void add_slot(Node& node, const Slot& slot) {
+  node.add_input_metadata(slot.metadata.options(), slot.metadata.shape_as_dim_vector(),
+                          slot.metadata.is_tensor_subclass(), slot.metadata.is_nested_tensor(),
+                          slot.metadata.grad_dtype());
+}
+
+/// The node that outputs show as grad_fn, named like autograd's; passes gradients on to the piece's node.
+class Entry final : public Node {
+ public:
+  Entry(uint64_t number, std::string name) : Node(number), name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  void compiled_args(CompiledNodeArgs& /*args*/) const override {}
+  variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& /*saved*/) override {
+    return gradients;
+  }
+  variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
+
+ private:
+  const std::string name_;
+};
+
+/// The name of the node that makes the outputs of the piece's slots, if it is a single one and makes nothing else.
+const std::string* name_of_outputs(const Piece& piece) {
+  const Slot& first = piece.slots[0];
+  const bool alike = std::ranges::all_of(
+      piece.slots, [&](const Slot& slot) { return slot.output != kNone && slot.node == first.node; });
+  return alike ? &first.name : nullptr;
+}
+
+class RecordedBackward final : public NodeOfForward {
+ public:
+  RecordedBackward(std::shared_ptr<ForwardCall> call, size_t piece, uint64_t number)
+      : NodeOfForward(std::move(call), number), piece_(piece) {
+    for (const Slot& slot : this->piece().slots) add_slot(*this, slot);
+  }
+
+  /// With weak references the destructor would come too late.
+  void release_resources() override {
+    if (const std::shared_ptr<ForwardCall> of = std::move(call)) {
+      std::lock_guard<std::recursive_mutex> lock(of->mutex);
+      of->leave(piece_);
+    }
+    NodeOfForward::release_resources();
+  }
+
+  std::string name() const override {
+    const std::string* const name = name_of_outputs(piece());
+    return name ? *name : "RecordedBackward";
+  }
+
+  void release_variables() override {
+    if (!call) return;  // the node itself is destroyed
+    std::lock_guard<std::recursive_mutex> lock(call->mutex);
+    call->drop();
+  }
+
+  // For compiled autograd, which calls the node in a graph for this node alone. Later calls are the engine's.
+  void compiled_args(CompiledNodeArgs& args) const override {
+    static std::atomic<uint64_t> count = 0;
+    if (call->grafted) return;
+    call->training->stop("compiled autograd went through the graph");
+    args.collect(static_cast<size_t>(++count));
+  }
+  variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) override;
+
+ private:
+  const Piece& piece() const { return call->training->layout().pieces[piece_]; }
+
+  variable_list apply(variable_list&& gradients) override {
+    std::unique_lock<std::recursive_mutex> lock(call->mutex);
+    if (call->grafted) return hand_on(std::move(gradients));
+    std::vector<bool> wanted(num_outputs());
+    for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = task_should_compute_output(i);
+    const bool create_graph = c10::GradMode::is_enabled();
+    call->begin_pass();
+    if (create_graph) call->training->stop_for_second_derivatives();
+    const bool alone = is_only_pass(call);
+    const bool in_pass = torch::autograd::get_current_graph_task_id() >= 0;
+    if (create_graph && alone && in_pass && current_pass().reentrant_depth_ == 0) {
+      graft(*this);
+      return hand_on(std::move(gradients));
+    }
+    call->come(piece_, wanted, torch::autograd::get_current_graph_task_keep_graph());
+    if (std::ranges::none_of(gradients, [](const at::Tensor& gradient) { return gradient.defined(); }))
+      return variable_list(num_outputs());
+    std::optional<BackwardKey> key = create_graph ? std::nullopt : BackwardKey::read(gradients, wanted);
+    std::shared_ptr<const BackwardTape> tape = key ? call->training->find(piece_, *key) : nullptr;
+    if (tape && call->may_run(*tape)) return run_tape(*tape, gradients, alone, lock);
+    // The gradients' graph leads to nodes of a forward used by nothing else, so the engine frees what they saved before
+    // it comes here again.
+    if (create_graph) return call->run_again()->run(piece_, gradients, wanted, true);
+    if (!call->graph) call->graph = call->run_again();
+    if (!key || tape) return call->graph->run(piece_, gradients, wanted, false);
+    return record(*call->graph, std::move(*key), gradients).found;
+  }
+
+  /// After grafting: autograd's own nodes follow this one (graft.h).
+  variable_list hand_on(variable_list&& gradients) {
+    gradients.resize(num_outputs());
+    return std::move(gradients);
+  }
+
+  variable_list run_tape(const BackwardTape& tape, variable_list& gradients, bool alone,
+                         std::unique_lock<std::recursive_mutex>& lock) {
+    call->recompute(tape);
+    variable_list given = take(tape, gradients);
+    lock.unlock();
+    const std::vector<bool> quiet = alone ? quiet_edges(*this, piece_) : std::vector<bool>();
+    variable_list found = tape.run(std::move(given), quiet, Delivery(*this));
+    take_edges(*this, quiet);
+    return found;
+  }
+
+  /// The tape's inputs. It owns the gradients, and kept tensors that have no other reader.
+  variable_list take(const BackwardTape& tape, variable_list& gradients) {
+    variable_list given;
+    given.reserve(tape.sources().size());
+    for (const BackwardSource& source : tape.sources()) {
+      const auto index = static_cast<size_t>(source.index);
+      if (source.kind == BackwardSource::Slot) {
+        given.push_back(std::move(gradients[index]));
+      } else if (call->is_input(source.index)) {
+        given.push_back(call->inputs[index]);
+      } else {
+        const auto kept = static_cast<size_t>(call->plan->index[index]);
+        at::Tensor& tensor = call->kept[kept];
+        given.push_back(call->is_done(kept) ? std::move(tensor) : tensor);
+      }
+    }
+    return given;
+  }
+
+  /// Runs the backward by the engine while recording it; returns the gradients, and a tape if one could be made.
+  BackwardTape::Record record(EagerGraph& graph, BackwardKey key, const variable_list& gradients) {
+    BackwardTape::Record record(graph, piece_, std::move(key), gradients);
+    if (record.tape)
+      call->training->add(piece_, record.tape);
+    else
+      call->training->stop(record.why);
+    return record;
+  }
+
+  const size_t piece_;
+};
+
+variable_list RecordedBackward::apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) {
+  using namespace torch::dynamo::autograd;
+  if (call->grafted) return hand_on(variable_list(gradients));
+  auto function = [self = getptr()](const variable_list& gradients, const std::vector<c10::IValue>& /*arguments*/) {
+    std::optional<GilReleased> released;  // the engine may be called
+    if (PyGILState_Check()) released.emplace();
+    return static_cast<RecordedBackward&>(*self).apply(variable_list(gradients));
+  };
+  const auto& compiler = getPyCompilerInterface();
+  const std::string bound =
+      compiler->bind_function(saved.get_py_compiler(), "RecordedBackward", function, {}, true, false);
+  const c10::IValue metadata =
+      IValuePacker<std::vector<std::optional<InputMetadata>>>::pack(get_input_metadata(next_edges()));
+  return compiler->call_function(saved.get_py_compiler(), "apply_functional", bound, gradients, {}, metadata);
+}
+
+/// By slot: the edge for its gradient, to the piece's node or through an Entry. There is an Entry for each autograd
+/// node that makes outputs, because hooks of an output must run exactly if that node would run. The engine calls
+/// Entries in autograd's order.
+std::vector<Edge> ends_of(const Piece& piece, const c10::intrusive_ptr<Node>& node) {
+  uint64_t number = node->sequence_nr();
+  std::map<size_t, std::vector<size_t>, std::greater<>> groups;  // slots by node, latest in the engine's order first
+  std::vector<Edge> ends;
+  for (size_t i = 0; i < piece.slots.size(); ++i) {
+    ends.emplace_back(node, static_cast<uint32_t>(i));
+    if (piece.slots[i].output != kNone) groups[piece.slots[i].node].push_back(i);
+  }
+  if (name_of_outputs(piece)) return ends;
+  for (const auto& [made_by, slots] : groups) {
+    const auto entry = c10::make_intrusive<Entry>(++number, piece.slots[slots[0]].name);
+    edge_list next;
+    for (size_t i : slots) {
+      add_slot(*entry, piece.slots[i]);
+      next.push_back(std::exchange(ends[i], Edge(entry, static_cast<uint32_t>(next.size()))));
+    }
+    entry->set_next_edges(std::move(next));
+  }
+  return ends;
+}
+
+/// Takes `count` consecutive sequence numbers, as if the thread had made nodes.
+uint64_t take_numbers(uint64_t count) {
+  const uint64_t first = at::sequence_number::peek();
+  for (uint64_t i = 0; i < count; ++i) at::sequence_number::get_and_increment();
+  return first;
+}
+
+}  // namespace
+
+bool is_of_forward(const Node& node) {
+  return dynamic_cast<const NodeOfForward*>(&node) || dynamic_cast<const Entry*>(&node);
+}
+
+void hang(const std::shared_ptr<ForwardCall>& call, const std::vector<Edge>& edges,
+          const std::vector<at::Tensor>& outputs) {
+  const Layout& layout = call->training->layout();
+  std::vector<std::vector<Edge>> ends(layout.pieces.size());
+  call->first_number = take_numbers(layout.numbers);
+  call->nodes.resize(layout.pieces.size(), c10::weak_intrusive_ptr<Node>(c10::intrusive_ptr<Node>()));
+  call->ends.resize(layout.outputs.size(), {c10::weak_intrusive_ptr<Node>(c10::intrusive_ptr<Node>()), 0});
+  for (size_t p = layout.pieces.size(); p-- > 0;) {  // the engine calls nodes in reverse order of creation
+    const Piece& piece = layout.pieces[p];
+    const c10::intrusive_ptr<Node> node =
+        c10::make_intrusive<RecordedBackward>(call, p, call->first_number + piece.number);
+    call->nodes[p] = node;
+    edge_list next;
+    next.reserve(piece.uses.size());
+    for (const Use& use : piece.uses)
+      next.push_back(use.input >= 0 ? edges[static_cast<size_t>(use.input)]
+                                    : ends[static_cast<size_t>(use.piece)][static_cast<size_t>(use.slot)]);
+    node->set_next_edges(std::move(next));
+    ends[p] = ends_of(piece, node);
+    for (size_t i = 0; i < piece.slots.size(); ++i) {
+      if (piece.slots[i].output == kNone) continue;
+      const auto output = std::ranges::find(layout.outputs, piece.slots[i].output) - layout.outputs.begin();
+      torch::autograd::impl::set_gradient_edge(outputs[static_cast<size_t>(output)], ends[p][i]);
+      call->ends[static_cast<size_t>(output)] = {c10::weak_intrusive_ptr<Node>(ends[p][i].function),
+                                                 ends[p][i].input_nr};
+    }
+  }
+}
+
+}  // namespace gramme::native

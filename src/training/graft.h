@@ -1,0 +1,15 @@
+// Inserts autograd's own graph behind a call's nodes, for gradients of gradients.
+//
+// The graph of the gradients leads back to the nodes of the forward, and a later pass visits these once, with the sum
+// of what reaches them. So the forward runs again under autograd, and its nodes are attached behind the call's nodes,
+// which pass gradients on. They get the sequence numbers they would have had, and the running pass is told of them;
+// from there on the engine does everything.
+#pragma once
+#include "training/forward_call.h"
+
+namespace gramme::native {
+
+/// Grafts in the running pass, in which `node` is the first node of the call to be visited, and for later passes.
+void graft(NodeOfForward& node);
+
+}  // namespace gramme::native

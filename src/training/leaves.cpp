@@ -1,0 +1,144 @@
+// Checks that delivering a gradient directly is unobservable, and accumulates it as AccumulateGrad does.
+#include "training/leaves.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <typeinfo>
+#include <utility>
+
+#include "tape/invoke.h"
+
+namespace gramme::native {
+namespace {
+
+using torch::autograd::AccumulateGrad;
+using torch::autograd::Edge;
+using torch::autograd::GraphTask;
+using torch::autograd::Node;
+
+/// True if the edge leads to a leaf's AccumulateGrad that has no hooks.
+bool ends_quietly(const Edge& edge) {
+  Node& node = *edge.function;
+  return typeid(node) == typeid(AccumulateGrad) && node.pre_hooks().empty() && node.post_hooks().empty() &&
+         node.tensor_pre_hooks().empty() && node.retains_grad_hooks().empty() &&
+         node.tensor_post_acc_grad_hooks() == nullptr;
+}
+
+/// The limit of foreign edges that are searched for the same leaves.
+constexpr size_t kForeignEdges = 64;
+
+struct PassEnd {
+  explicit PassEnd(std::shared_ptr<ForwardCall> call) : call(std::move(call)), pass(this->call->pass) {}
+  ~PassEnd() { end(); }
+  PassEnd(const PassEnd&) = delete;
+  /// Restores the edges that were taken.
+  void end() const;
+  const std::shared_ptr<ForwardCall> call;
+  const int pass;
+};
+
+void PassEnd::end() const {
+  std::lock_guard<std::recursive_mutex> lock(call->mutex);
+  if (call->pass != pass) return;
+  for (ForwardCall::TakenEdge& edge : call->taken)
+    if (auto node = edge.node.lock()) node->next_edges()[edge.index] = std::move(edge.edge);
+  call->taken.clear();
+  call->reached.reset();
+  call->pass = -1;
+}
+
+std::vector<const Node*> reached_leaves(const ForwardCall& call) {
+  std::vector<const Node*> reached;
+  for (const Node* root : current_pass().graph_roots_)
+    if (root->num_outputs() == 0) reached.push_back(root);
+  for (const Node* node : *torch::autograd::get_current_graph_task_nodes_in_graph()) {
+    if (node->num_outputs() == 0) continue;
+    const auto* const own = dynamic_cast<const NodeOfForward*>(node);
+    if (own && own->call.get() == &call) continue;
+    for (const Edge& edge : node->next_edges())
+      if (edge.is_valid() && edge.function->num_outputs() == 0) reached.push_back(edge.function.get());
+    if (reached.size() > kForeignEdges) break;
+  }
+  return reached;
+}
+
+/// True if nodes of other forwards, or the pass itself, lead to one of the leaves, or if there are too many edges to
+/// tell.
+bool is_any_reached(ForwardCall& call, const std::vector<const Node*>& leaves) {
+  std::lock_guard<std::recursive_mutex> lock(call.mutex);
+  if (!call.reached) call.reached = reached_leaves(call);
+  return call.reached->size() > kForeignEdges ||
+         std::ranges::any_of(*call.reached, [&](const Node* leaf) { return std::ranges::binary_search(leaves, leaf); });
+}
+
+}  // namespace
+
+GraphTask& current_pass() {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  constexpr size_t kOffset = offsetof(GraphTask, nodes_in_graph_);
+#pragma GCC diagnostic pop
+  const auto* nodes = reinterpret_cast<const char*>(torch::autograd::get_current_graph_task_nodes_in_graph());
+  return *reinterpret_cast<GraphTask*>(const_cast<char*>(nodes) - kOffset);
+}
+
+bool is_only_pass(const std::shared_ptr<ForwardCall>& call) {
+  const int pass = torch::autograd::get_current_graph_task_id();
+  if (call->pass == pass) return !call->passes_overlap;
+  if (call->pass >= 0) call->passes_overlap = true;
+  if (call->passes_overlap) return false;
+  call->pass = pass;
+  auto end = std::make_shared<const PassEnd>(call);  // destroyed with the engine's state of the pass, however it ends
+  torch::autograd::Engine::get_default_engine().queue_callback([end] { end->end(); });
+  return true;
+}
+
+Delivery::Delivery(NodeOfForward& node) : node_(node), modes_(c10::impl::tls_local_dispatch_key_set()) {}
+
+void Delivery::operator()(size_t use, at::Tensor&& gradient) {
+  c10::impl::ForceDispatchKeyGuard outer(modes_);
+  const at::AutoDispatchBelowAutograd below;
+  torch::autograd::variable_list one(1);
+  one[0] = std::move(gradient);
+  static_cast<AccumulateGrad&>(*node_.next_edge(use).function).apply(std::move(one));
+}
+
+void take_edges(NodeOfForward& node, const std::vector<bool>& quiet) {
+  if (quiet.empty()) return;
+  std::lock_guard<std::recursive_mutex> lock(node.call->mutex);
+  for (size_t i = 0; i < quiet.size(); ++i)
+    if (quiet[i])
+      node.call->taken.push_back(
+          {c10::weak_intrusive_ptr<Node>(node.getptr()), i, std::exchange(node.next_edges()[i], {})});
+}
+
+std::vector<bool> quiet_edges(const NodeOfForward& node, size_t index) {
+  const Training& training = *node.call->training;
+  const Piece& piece = training.layout().pieces[index];
+  const auto* const chosen = torch::autograd::get_current_graph_task_exec_info();
+  if (torch::autograd::get_current_graph_task_keep_graph() || !chosen || !chosen->empty() || !unwatched() ||
+      !node.post_hooks().empty())
+    return {};
+  std::vector<bool> quiet(piece.uses.size());
+  std::vector<const Node*> leaves;
+  for (size_t i = 0; i < piece.uses.size(); ++i) {
+    const Edge& edge = node.next_edge(i);
+    const int32_t input = piece.uses[i].input;
+    if (input < 0 || !edge.is_valid() || !training.is_used_once(input) || !training.is_once(index, i)) continue;
+    if (!ends_quietly(edge)) continue;
+    quiet[i] = true;
+    leaves.push_back(edge.function.get());
+  }
+  std::ranges::sort(leaves);
+  bool shared = std::ranges::adjacent_find(leaves) != leaves.end();  // the same tensor as several inputs
+  for (size_t i = 0; i < quiet.size(); ++i)
+    shared |= !quiet[i] && std::ranges::binary_search(leaves, node.next_edge(i).function.get());
+  if (leaves.empty() || shared || is_any_reached(*node.call, leaves)) return {};
+  return quiet;
+}
+
+}  // namespace gramme::native

@@ -1,6 +1,5 @@
 // Runs the forward of a call again: under autograd for a backward that has no tape, and for eager's errors; below
 // autograd for a checkpoint's backward.
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -18,6 +17,7 @@
 #include "record/saved.h"
 #include "training/backward_node.h"
 #include "training/forward_call.h"
+#include "training/random_state.h"
 
 namespace gramme::native {
 namespace {
@@ -52,26 +52,6 @@ class PlainForward {
   const bool anomaly_, checks_nan_;
 };
 
-/// Scope in which the default generator has the given state.
-class FromState {
- public:
-  explicit FromState(const at::Tensor& state) {
-    if (!state.defined()) return;
-    std::lock_guard<std::mutex> lock(generator_.mutex());
-    before_ = generator_.get_state();
-    generator_.set_state(state);
-  }
-  ~FromState() {
-    if (!before_.defined()) return;
-    std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(before_);
-  }
-  FromState(const FromState&) = delete;
-
- private:
-  at::Generator generator_ = at::detail::getDefaultCPUGenerator();
-  at::Tensor before_;
-};
 /// Scope in which version counters have other values.
 class AtVersions {
  public:

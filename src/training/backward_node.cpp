@@ -80,7 +80,7 @@ class RecordedBackward final : public NodeOfForward {
   void release_variables() override {
     if (!call) return;  // the node itself is destroyed
     std::lock_guard<std::recursive_mutex> lock(call->mutex);
-    call->drop();
+    call->release(piece_);
   }
 
   // For compiled autograd, which calls the node in a graph for this node alone. Later calls are the engine's.

@@ -25,6 +25,7 @@ void ForwardCall::note(const std::vector<at::Tensor>& given, const std::vector<a
   for (const at::Tensor& output : outputs) note_version(output);
   for (const at::Tensor& output : outputs) shown.emplace_back(output.getIntrusivePtr());
   released.resize(training->savers().size());
+  finished_.resize(training->layout().pieces.size());
   inputs.resize(given.size());
   stripped_.resize(given.size());
   for (size_t i = 0; i < given.size(); ++i) {
@@ -71,6 +72,11 @@ void ForwardCall::come(size_t piece, const std::vector<bool>& wanted, bool keep_
 void ForwardCall::leave(size_t piece) {
   for (size_t i = 0; i < released.size(); ++i)
     if (training->savers()[i].piece == piece) released[i] = true;
+  release(piece);
+}
+
+void ForwardCall::release(size_t piece) {
+  finished_[piece] = true;
   drop();
 }
 
@@ -82,6 +88,10 @@ void ForwardCall::drop() {
   if (std::ranges::find(released, false) != released.end()) return;
   graph.reset();
   if (training->needs_no_data()) before.clear();
+  if (!training->recomputes() || std::ranges::find(finished_, false) != finished_.end()) return;
+  // Nothing is recomputed any more: where formulas saved nothing, and another pass may follow, inputs' forms suffice.
+  checked_.clear();
+  for (at::Tensor& input : inputs) input.reset();
 }
 
 bool ForwardCall::are_released(const std::vector<size_t>& savers) const {

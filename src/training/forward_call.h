@@ -66,8 +66,8 @@ struct ForwardCall {
   void come(size_t piece, const std::vector<bool>& wanted, bool keep_graph);
   /// Call when the piece will not be called again.
   void leave(size_t piece);
-  /// Drops what is no longer needed.
-  void drop();
+  /// Call when the engine releases what the piece's node saved: drops what is no longer needed.
+  void release(size_t piece);
   /// True if all readers of a kept tensor are done.
   bool is_done(size_t kept) const;
   bool is_input(Register r) const { return r < static_cast<Register>(training->flat().inputs.size()); }
@@ -79,6 +79,8 @@ struct ForwardCall {
   std::unique_ptr<EagerGraph> run_again() const;
 
  private:
+  /// Drops what is no longer needed.
+  void drop();
   /// Reduces the input to its data, or drops it wholly.
   void strip(size_t input, bool wholly);
   bool are_released(const std::vector<size_t>& savers) const;
@@ -98,6 +100,7 @@ struct ForwardCall {
   void check_arguments() const;
 
   std::vector<bool> stripped_;                           // by input: fully stripped
+  std::vector<bool> finished_;                           // by piece
   std::vector<torch::autograd::SavedVariable> checked_;  // arguments of the checkpoint
   std::vector<torch::autograd::Edge> casts_;             // by is_cast() inputs: edges of the forward's
   bool recomputed_ = false;

@@ -2,7 +2,6 @@
 // tensors the forward must keep.
 #include "training/training.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -20,6 +19,7 @@
 #include "tape/invoke.h"
 #include "tape/registers.h"
 #include "training/backward_node.h"
+#include "training/random_state.h"
 
 namespace gramme::native {
 namespace {
@@ -74,18 +74,6 @@ bool adds_to_much(const std::vector<at::Tensor>& inputs) {
           gradient.defined() && gradient.has_storage())
         bytes += static_cast<size_t>(gradient.storage().sym_nbytes().maybe_as_int().value_or(0));
   return bytes > kMuch;
-}
-
-void set_random_state(const at::Tensor& state) {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(state);
-}
-
-at::Tensor random_state() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  std::lock_guard<std::mutex> lock(generator.mutex());
-  return generator.get_state();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ import gramme
 import torch
 from gramme import _C
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 memory: Any = _C.testing.memory  # type: ignore[attr-defined]
 
@@ -26,6 +27,23 @@ def encoder() -> tuple[nn.Module, torch.Tensor]:
 def convolutions() -> tuple[nn.Module, torch.Tensor]:
     layers = [nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU()) for _ in range(4)]
     return nn.Sequential(*layers), torch.randn(2, 8, 12, 12)
+
+
+class Checkpointed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64), nn.LayerNorm(64)) for _ in range(6)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+        return x
+
+
+def checkpointed() -> tuple[nn.Module, torch.Tensor]:
+    return Checkpointed(), torch.randn(512, 64)
 
 
 def peak(call: Callable[..., Any], model: nn.Module, x: torch.Tensor, fresh: bool) -> int:
@@ -64,7 +82,7 @@ def main() -> None:
     memory.count()
     torch.set_num_threads(1)
     told = {}
-    for make in (perceptron, encoder, convolutions):
+    for make in (perceptron, encoder, convolutions, checkpointed):
         model, x = make()
         compiled = gramme.compile(model, backend="native", options={"recorded_backward": True})
         told[make.__name__] = {

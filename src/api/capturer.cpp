@@ -366,14 +366,14 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   if (profiled) aten::name(*profiled, "gramme capture: " + place_of(frame));
   std::unique_ptr<plan::Segment> segment;
   bool refused = false;
-  const uint64_t asked = meta::asked_program;
+  const uint64_t asked = meta::asked->program;
   try {
     segment = capture(frame, point->policy, report, refused);
   } catch (const PythonError&) {
     report.failed();
     throw;
   }
-  if (segment && asked == meta::asked_program) {
+  if (segment && asked == meta::asked->program) {
     segment->terms = frame.terms.own;
     segment->capture_terms = refused ? 0 : frame.terms.captures;
   }

@@ -31,6 +31,7 @@
 #include "hop/operators.h"
 #include "interp/interpreter.h"
 #include "native/executor.h"
+#include "plan/evidence.h"
 #include "runtime/callees.h"
 #include "runtime/entry.h"
 #include "runtime/module_call.h"
@@ -202,6 +203,7 @@ NB_MODULE(_C, m) {
   refuse_other_torch();
   refuse_other_layouts();
   refuse_missing_names();
+  plan::evidence_name();  // chosen from now on
   aten::watch_calls_into_python();
   builtins::register_python();
   builtins::register_torch();

@@ -93,7 +93,7 @@ Value* fold_once(Trace& trace, PyObject* function, const Args& args) {
 /// Calls a function declared constant (torch.compiler.assume_constant_result) in the capture. If captured calls run,
 /// its result must be a constant, because later calls must find it again.
 Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
-  ++meta::asked_program;
+  ++meta::asked->program;
   const bool once = !trace.contract.runs;
   Value* result = once ? fold_once(trace, function, args) : fold(trace, function, args);
   if (once && result && result->kind == Kind::Tensor) return result;

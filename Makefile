@@ -93,6 +93,7 @@ lint: $(STAMP)
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
 	@$(PY) tools/check_includes.py src
 	@$(PY) tools/check_statics.py src
+	@$(PY) tools/check_state.py src
 	@$(PY) tools/check_private_names.py src python/gramme
 
 format: $(STAMP)

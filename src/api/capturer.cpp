@@ -202,7 +202,7 @@ bool Capturer::compile(PyObject* compiler, const trace::Trace& trace, const std:
                        plan::Segment& segment, const runtime::FrameView& frame, Report& report) const {
   if (fullgraph() && segment.exit.kind == plan::ExitKind::Concrete) return true;
   std::unique_ptr<graph::Kept> anew;
-  if (rebinds) [[unlikely]]
+  if (rebinds()) [[unlikely]]
     anew = rebound(trace.scope().graph(), inputs, segment, frame);
   const graph::Graph& captured_graph = trace.scope().root();
   judge_effects(trace);
@@ -366,14 +366,14 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   if (profiled) aten::name(*profiled, "gramme capture: " + place_of(frame));
   std::unique_ptr<plan::Segment> segment;
   bool refused = false;
-  const uint64_t asked = meta::asked_program;
+  const uint64_t asked = meta::asked->program;
   try {
     segment = capture(frame, point->policy, report, refused);
   } catch (const PythonError&) {
     report.failed();
     throw;
   }
-  if (segment && asked == meta::asked_program) {
+  if (segment && asked == meta::asked->program) {
     segment->terms = frame.terms.own;
     segment->capture_terms = refused ? 0 : frame.terms.captures;
   }
@@ -414,13 +414,13 @@ std::unique_ptr<plan::Segment> Capturer::capture(const runtime::FrameView& frame
   if (segment) refuse_break(*segment);
   if (segment && options_.guard_filter) filter_guards(options_.guard_filter.get(), *segment);
   if (segment) learn(policy, *segment);
-  if (segment && rebinds) [[unlikely]]
+  if (segment && rebinds()) [[unlikely]]
     segment = rebound(std::move(segment), frame);
   return segment;
 }
 
 runtime::Terms Capturer::terms() {
-  if (!(options_.terms || options_.shares) || rebinds) return {};
+  if (!(options_.terms || options_.shares) || rebinds()) return {};
   uint64_t all = 0, of_captures = 0;
   apart_or_throw([&] {
     const Settings now = settings_now(options_.terms & 1);

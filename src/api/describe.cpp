@@ -5,6 +5,7 @@
 
 #include "api/report.h"
 #include "backend/metadata.h"
+#include "base/process.h"
 #include "bytecode/code.h"
 #include "native/executor.h"
 
@@ -12,6 +13,13 @@ namespace nb = nanobind;
 
 namespace gramme::api {
 namespace {
+
+struct State {
+  std::vector<std::weak_ptr<runtime::Family>> families;  // GIL: of all entries
+
+  size_t size() const { return families.size(); }
+};
+OfProcess<State> state;
 
 /// (file, line, function)
 nb::tuple place(PyObject* code, int unit) {
@@ -91,10 +99,7 @@ nb::dict describe(PyCodeObject* code, const plan::Segment& segment) {
   return row;
 }
 
-std::vector<std::weak_ptr<runtime::Family>>& families() {
-  static std::vector<std::weak_ptr<runtime::Family>> all;
-  return all;
-}
+std::vector<std::weak_ptr<runtime::Family>>& families() { return state->families; }
 
 std::vector<std::pair<Owned<PyCodeObject>, runtime::SegmentPtr>> segments_of(const runtime::Family& family) {
   std::vector<std::pair<Owned<PyCodeObject>, runtime::SegmentPtr>> all;

@@ -62,13 +62,13 @@ class Meter {
     thread_ = &runtime::thread_counters();
     open_.emplace();
     before_ = now_ = Reading::now();
-    ++runtime::watchers;
+    ++runtime::counted->watchers;
   }
 
   void close() {
     if (!open_) throw nb::value_error("the meter is not open");
     if (!is_here()) throw nb::value_error("the meter was opened in another thread");
-    --runtime::watchers;
+    --runtime::counted->watchers;
     now_ = Reading::now();
     open_.reset();
   }

@@ -25,12 +25,14 @@
 #include "backend/fx.h"
 #include "backend/kept_graph.h"
 #include "base/interruption.h"
+#include "base/process.h"
 #include "base/signals.h"
 #include "builtins/builtins.h"
 #include "cpython/probe.h"
 #include "hop/operators.h"
 #include "interp/interpreter.h"
 #include "native/executor.h"
+#include "plan/evidence.h"
 #include "runtime/callees.h"
 #include "runtime/entry.h"
 #include "runtime/module_call.h"
@@ -198,10 +200,10 @@ void refuse_missing_names() {
 }
 
 NB_MODULE(_C, m) {
-  nb::set_leak_warnings(false);
   refuse_other_torch();
   refuse_other_layouts();
   refuse_missing_names();
+  plan::evidence_name();  // chosen from now on
   aten::watch_calls_into_python();
   builtins::register_python();
   builtins::register_torch();
@@ -234,12 +236,13 @@ NB_MODULE(_C, m) {
       nb::arg("terms"));
   m.def(
       "set_stance", [](const std::string& name) { runtime::set_stance(runtime::stance_named(name)); }, nb::arg("name"));
-  m.def("set_guards_together", [](bool together) { runtime::guards_together = together; }, nb::arg("together"));
+  m.def(
+      "set_guards_together", [](bool together) { runtime::stances->guards_together = together; }, nb::arg("together"));
   m.def(
       "compile_backward",
       [](nb::object entry) {
         runtime::family_of(entry.ptr())->compiles_backward = true;
-        runtime::detours = runtime::backwards_compiled = true;
+        runtime::stances->detours = runtime::stances->backwards_compiled = true;
       },
       nb::arg("entry"));
   m.def("set_forced", [](nb::object entry) { runtime::family_of(entry.ptr())->forced = true; }, nb::arg("entry"));
@@ -259,6 +262,7 @@ NB_MODULE(_C, m) {
     return mismatch({{"what is alike", 1, 1}, {of, built, found}}, "CPython");
   });
   testing.def("missing_names", [] { return nb::cast(of_torch::missing(true)); });
+  ProcessState::end_load();
 }
 
 }  // namespace gramme::api

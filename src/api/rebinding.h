@@ -8,7 +8,7 @@
 namespace gramme::api {
 
 /// True if captures that end from now on are rebuilt.
-extern bool rebinds;
+bool rebinds();
 /// The segment with its objects replaced by those that its description finds in the frame's call. Objects that are not
 /// found are noted for the test and stay.
 std::unique_ptr<plan::Segment> rebound(std::unique_ptr<plan::Segment> segment, const runtime::FrameView& frame);

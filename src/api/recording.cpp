@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "api/describe.h"
+#include "base/process.h"
 #include "bytecode/code.h"
 
 namespace nb = nanobind;
@@ -26,10 +27,12 @@ struct Open {
   Ticks start;
 };
 
-std::unique_ptr<Open>& open() {
-  static std::unique_ptr<Open> one;
-  return one;
-}
+struct State {
+  std::unique_ptr<Open> open;  // GIL
+};
+OfProcess<State> state;
+
+std::unique_ptr<Open>& open() { return state->open; }
 
 /// Converts ticks to seconds.
 class Clock {

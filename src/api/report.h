@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/recording.h"
+#include "base/process.h"
 #include "plan/segment.h"
 #include "runtime/capturer.h"
 #include "trace/policy.h"
@@ -20,7 +21,7 @@ class CompileIds {
  public:
   /// The id of the next capture.
   plan::CompileId next() {
-    if (frame_ < 0) frame_ = frames_++;
+    if (frame_ < 0) frame_ = state_->frames++;
     return {frame_, captures_};
   }
   plan::CompileId take() {
@@ -31,8 +32,12 @@ class CompileIds {
 
  private:
   int64_t frame_ = -1, captures_ = 0;
-  static inline int64_t frames_ = 0;
+  struct State {
+    int64_t frames = 0;  // GIL, a word: numbers given
+  };
+  static OfProcess<State> state_;
 };
+inline OfProcess<CompileIds::State> CompileIds::state_;
 
 /// The report of one capture, from its start to its end.
 class Report final : trace::LineListener {

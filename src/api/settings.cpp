@@ -7,6 +7,7 @@
 
 #include "base/imported.h"
 #include "base/interruption.h"
+#include "base/process.h"
 #include "torch/names.h"
 #include "torch/option.h"
 
@@ -68,11 +69,18 @@ struct Setting {
   }
 };
 
-Setting kSettings[] = {
+struct State {
+  Setting settings[0
+#define SETTING(name, values, meaning) +1
+#include "torch_settings.def"
+#undef SETTING
+  ] = {
 #define SETTING(name, values, meaning) {#name, values, meaning, {of_torch::DynamoConfig, #name}},
 #include "torch_settings.def"
 #undef SETTING
+  };  // GIL
 };
+Lasting<State> state;
 
 Owned<> handler() { return share(of_torch::if_loaded(of_torch::CallbackHandler)); }
 
@@ -112,7 +120,7 @@ void leave_break_error() { take(PyObject_CallOneArg(of_torch::object(of_torch::S
 
 void warn_of_settings() {
   if (of_torch::if_loaded(of_torch::DynamoConfig))
-    for (Setting& setting : kSettings) setting.look(of_torch::text(of_torch::DynamoConfig));
+    for (Setting& setting : state->settings) setting.look(of_torch::text(of_torch::DynamoConfig));
 }
 
 Compilation::Compilation(const runtime::FrameView& frame) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/imported.h"
+#include "base/process.h"
 #include "torch/option.h"
 
 namespace gramme::api {
@@ -47,7 +48,7 @@ bool is_same(const Owned<>& a, const Owned<>& b) {
 
 bool are_same(const Values& a, const Values& b) { return std::ranges::equal(a, b, is_same); }
 
-/// Numbers for the latest combinations of settings, guarded by the GIL.
+/// Numbers for the latest combinations of settings. Whoever has one may compare it later.
 class Known {
  public:
   uint64_t number_of(Values now) {
@@ -60,11 +61,10 @@ class Known {
 
  private:
   static constexpr size_t kMost = 64;
-  std::vector<Values> rows_;
-  uint64_t first_ = 1;
+  std::vector<Values> rows_;  // GIL
+  uint64_t first_ = 1;        // GIL: number of the first row
 };
-
-Known& known = *new Known;
+Lasting<Known> known;
 
 }  // namespace
 
@@ -73,10 +73,10 @@ Settings settings_now(bool of_compilers) {
   now.reserve(std::size(read) + 1);
   for (Option& option : read) now.push_back(kept(option.changed()));
   Settings settings;
-  settings.of_captures = settings.all = known.number_of(now);
+  settings.of_captures = settings.all = known->number_of(now);
   if (!of_compilers) return settings;
   now.push_back(take(PyObject_CallNoArgs(imported("gramme._terms", "settings").get())));
-  settings.all = known.number_of(std::move(now));
+  settings.all = known->number_of(std::move(now));
   return settings;
 }
 

@@ -1,14 +1,18 @@
-// Test-only bindings: counts the bytes of CPU tensors in an allocator.
+// Test-only bindings: counts the bytes of CPU tensors in an allocator; drops what the process keeps, and counts it.
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
 #include "api/testing.h"
+#include "base/process.h"
 
 namespace nb = nanobind;
 
@@ -40,18 +44,16 @@ class CountingAllocator final : public c10::Allocator {
   static void release(void* data);
 
   std::mutex mutex_;
-  std::unordered_map<void*, size_t> sizes_;
-  size_t held_ = 0, peak_ = 0;
+  std::unordered_map<void*, size_t> sizes_;  // mutex_: by data
+  size_t held_ = 0;                          // mutex_
+  size_t peak_ = 0;                          // mutex_
 };
 
-/// Never destroyed: tensors may outlive everything.
-CountingAllocator& counting() {
-  static auto* allocator = new CountingAllocator();  // no Python: an allocator of c10
-  return *allocator;
-}
+/// Tensors may outlive everything.
+Lasting<CountingAllocator> counting;
 
 void CountingAllocator::release(void* data) {
-  CountingAllocator& self = counting();
+  CountingAllocator& self = *counting;
   {
     std::lock_guard lock(self.mutex_);
     auto found = self.sizes_.find(data);
@@ -67,10 +69,13 @@ void CountingAllocator::release(void* data) {
 
 void bind_memory_testing(nb::module_& m) {
   nb::module_ memory = m.def_submodule("memory");
-  memory.def("count", [] { c10::SetCPUAllocator(&counting(), 1); }, "From now on for the rest of the process.");
-  memory.def("held", [] { return counting().held(); }, "Bytes allocated since count() and not freed.");
-  memory.def("peak", [] { return counting().peak(); }, "The most that held() was since forget_peak().");
-  memory.def("forget_peak", [] { counting().forget_peak(); });
+  memory.def("count", [] { c10::SetCPUAllocator(&*counting, 1); }, "From now on for the rest of the process.");
+  memory.def("held", [] { return counting->held(); }, "Bytes allocated since count() and not freed.");
+  memory.def("peak", [] { return counting->peak(); }, "The most that held() was since forget_peak().");
+  memory.def("drop_state", ProcessState::drop_all,
+             "As if gramme had just been loaded. For after reset(), with no entry and no capture left.");
+  memory.def("state_sizes", ProcessState::sizes, "[(file, what its struct holds)], for structs that count.");
+  memory.def("forget_peak", [] { counting->forget_peak(); });
 }
 
 }  // namespace gramme::api

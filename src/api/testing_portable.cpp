@@ -18,6 +18,7 @@
 #include "backend/examples.h"
 #include "backend/fx.h"
 #include "backend/kept_graph.h"
+#include "base/process.h"
 #include "native/executor.h"
 #include "portable/bind.h"
 #include "portable/bound.h"
@@ -33,8 +34,6 @@ using namespace nb::literals;
 
 namespace gramme::api {
 
-bool rebinds = false;
-
 namespace {
 
 using portable::ObjectRef;
@@ -47,10 +46,14 @@ struct Met {
   std::vector<std::vector<ObjectRef>> given;  // used instead of the segment's own descriptions
   Owned<> look;  // called with (module, examples) of each graph as it was captured, and of the one made anew
 };
-Met& met() {
-  static Met all;
-  return all;
-}
+
+struct State {
+  bool rebinds = false;  // GIL, a word
+  Met met;               // GIL
+};
+OfProcess<State> state;
+
+Met& met() { return state->met; }
 
 plan::Roots roots_of(const runtime::FrameView& frame, std::vector<plan::Roots>& callers) {
   for (const runtime::WaitingView& caller : frame.callers)
@@ -176,7 +179,7 @@ ObjectRef from_python(nb::handle row) {
 }
 
 void rebind(bool on, nb::list rows, nb::object look) {
-  rebinds = on;
+  state->rebinds = on;
   met() = {};
   if (!look.is_none()) met().look = share(look.ptr());
   for (nb::handle segment : rows) {
@@ -204,6 +207,8 @@ nb::dict take_met() {
 }
 
 }  // namespace
+
+bool rebinds() { return state->rebinds; }
 
 namespace {
 

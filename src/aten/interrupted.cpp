@@ -16,6 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/process.h"
+
 TORCH_PYTHON_API c10::impl::PyInterpreter* getPyInterpreter();  // torch/csrc/PyInterpreter.h
 
 namespace gramme::aten {
@@ -28,13 +30,16 @@ using c10::OperatorHandle;
 using c10::TensorImpl;
 using torch::jit::Stack;
 
-thread_local constinit int scopes = 0;
+struct Thread {
+  int scopes = 0;  // DispatchHoldsSignals objects
+};
+thread_local constinit Thread of_thread;
 
 /// Two nested holds: inside a single one, look_for_signals() would still run handlers.
 class Held {
  public:
   Held() {
-    if (!scopes) return;
+    if (!of_thread.scopes) return;
     outer_.emplace();
     inner_.emplace();
   }
@@ -43,16 +48,18 @@ class Held {
   std::optional<SignalsHeld> outer_, inner_;
 };
 
-/// Threads without the GIL that drop a tensor's object. CPython ends a thread that waits for the GIL when the
-/// interpreter ends; inside a destructor that ends the process.
-constinit std::atomic<int> dropping = 0;
-constinit std::atomic<bool> at_end = false;
+/// CPython ends a thread that waits for the GIL when the interpreter ends; inside a destructor that ends the process.
+struct State {
+  std::atomic<int> dropping{0};     // atomic: threads without the GIL that drop a tensor's object
+  std::atomic<bool> at_end{false};  // atomic: the interpreter ends
+};
+Lasting<State> state;
 constexpr std::chrono::seconds kLongestWait{2};
 
 class Dropping {
  public:
-  Dropping() { ++dropping; }
-  ~Dropping() { --dropping; }
+  Dropping() { ++state->dropping; }
+  ~Dropping() { --state->dropping; }
   Dropping(const Dropping&) = delete;
 };
 
@@ -139,7 +146,7 @@ class Interpreter final : public c10::impl::PyInterpreterVTable {
       return inner_.decref(a);
     }
     const Dropping counted;
-    if (!at_end) inner_.decref(a);
+    if (!state->at_end) inner_.decref(a);
   }
   void reset_backward_hooks(const TensorImpl* a) const override {
     const Held held;
@@ -202,16 +209,17 @@ void watch_calls_into_python() {
   }();
 }
 
-DispatchHoldsSignals::DispatchHoldsSignals() { ++scopes; }
+DispatchHoldsSignals::DispatchHoldsSignals() { ++of_thread.scopes; }
 
-DispatchHoldsSignals::~DispatchHoldsSignals() { --scopes; }
+DispatchHoldsSignals::~DispatchHoldsSignals() { --of_thread.scopes; }
 
 void let_threads_drop() {
-  at_end = true;
+  state->at_end = true;
   const auto last = std::chrono::steady_clock::now() + kLongestWait;
-  PyThreadState* const state = PyEval_SaveThread();
-  while (dropping && std::chrono::steady_clock::now() < last) std::this_thread::sleep_for(std::chrono::milliseconds{1});
-  PyEval_RestoreThread(state);
+  PyThreadState* const thread = PyEval_SaveThread();
+  while (state->dropping && std::chrono::steady_clock::now() < last)
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  PyEval_RestoreThread(thread);
 }
 
 }  // namespace gramme::aten

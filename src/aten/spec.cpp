@@ -19,6 +19,7 @@
 #include "aten/python.h"
 #include "base/error.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "base/ref.h"
 
 namespace gramme::aten {
@@ -101,10 +102,19 @@ const Layout& layout() {
   const Layout* layout = once([] { return new Layout; });
   return *layout;
 }
-size_t autograd_word;  // layout().autograd, set before the first spec exists
+
+/// Segments point to specs.
+struct State {
+  size_t autograd_word = 0;   // GIL, a word: layout().autograd, set before the first spec exists
+  std::deque<Interned> pool;  // GIL: all specs
+  std::unordered_map<std::string, const Interned*> by_key;  // GIL: those of the pool
+
+  size_t size() const { return pool.size(); }
+};
+Lasting<State> state;
 
 const torch::autograd::AutogradMeta* autograd_of(const c10::TensorImpl* impl) {
-  return reinterpret_cast<torch::autograd::AutogradMeta* const*>(impl)[autograd_word];
+  return reinterpret_cast<torch::autograd::AutogradMeta* const*>(impl)[state->autograd_word];
 }
 
 bool is_leaf(const at::Tensor& tensor, const torch::autograd::AutogradMeta& meta) {
@@ -254,19 +264,17 @@ Interned describe(PyObject* tensor) {
 
 namespace {
 const Interned* intern(Interned&& spec) {
-  static auto* pool = new std::deque<Interned>;  // never destroyed: specs are valid until the process ends
-  static auto* by_key = new std::unordered_map<std::string, const Interned*>;
-  auto [it, fresh] = by_key->try_emplace(signature_key(spec), nullptr);
+  auto [it, fresh] = state->by_key.try_emplace(signature_key(spec), nullptr);
   if (fresh) {
-    pool->push_back(std::move(spec));
-    it->second = &pool->back();
+    state->pool.push_back(std::move(spec));
+    it->second = &state->pool.back();
   }
   return it->second;
 }
 }  // namespace
 
 const TensorSpec* tensor_spec(PyObject* tensor) {
-  autograd_word = layout().autograd;
+  state->autograd_word = layout().autograd;
   const Interned* spec = intern(describe(tensor));
   GRAMME_ASSERT(!spec->comparable || matches(*spec, tensor));
   return spec;

@@ -58,12 +58,15 @@ struct Tls {
   at::Context* context = &at::globalContext();
 };
 
+struct Thread {
+  const Tls* tls = nullptr;  // a pointer needs no guard; one small leak per thread
+};
+
 [[gnu::always_inline]] inline const Tls& tls_of_thread() {
-  // A pointer needs no guard; one small leak per thread.
-  [[gnu::tls_model("initial-exec")]] static thread_local Tls* tls = nullptr;
-  if (!tls) [[unlikely]]
-    tls = new Tls;
-  return *tls;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread thread;
+  if (!thread.tls) [[unlikely]]
+    thread.tls = new Tls;
+  return *thread.tls;
 }
 
 const char* boolean(bool value) { return value ? "True" : "False"; }

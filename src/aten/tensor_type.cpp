@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "aten/python.h"
+#include "base/process.h"
 #include "base/ref.h"
 
 namespace gramme::aten {
@@ -46,10 +47,7 @@ bool is_symbolic(const TensorDescription& type) {
 /// it is held, and a forked child finds it free.
 class Types {
  public:
-  static Types& all() {
-    static auto* types = new Types;  // no Python: empty. For as long as the process lives
-    return *types;
-  }
+  Types() { pthread_atfork(lock, unlock, unlock); }
 
   const TensorType* find_or_add(TensorDescription&& described) {
     std::lock_guard lock(mutex_);
@@ -62,10 +60,14 @@ class Types {
     return &pool_.back();
   }
 
- private:
-  Types() {
-    pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); }, [] { all().mutex_.unlock(); });
+  size_t size() const {
+    std::lock_guard lock(mutex_);
+    return pool_.size();
   }
+
+ private:
+  static void lock();
+  static void unlock();
 
   /// Keeps class and context alive for good: another object at the same address would be taken for them. PyTorch's own
   /// classes live on anyway.
@@ -74,14 +76,20 @@ class Types {
     if (type.context) share(type.context).release();
   }
 
-  std::mutex mutex_;
-  std::deque<TensorType> pool_;
-  std::unordered_set<const TensorDescription*, Hash, Equal> known_;  // those of the pool
+  mutable std::mutex mutex_;
+  std::deque<TensorType> pool_;                                      // mutex_
+  std::unordered_set<const TensorDescription*, Hash, Equal> known_;  // mutex_: those of the pool
 };
+
+/// Specs, records and segments point to types.
+Lasting<Types> types;
+
+void Types::lock() { types->mutex_.lock(); }
+void Types::unlock() { types->mutex_.unlock(); }
 
 }  // namespace
 
-const TensorType* interned(TensorDescription described) { return Types::all().find_or_add(std::move(described)); }
+const TensorType* interned(TensorDescription described) { return types->find_or_add(std::move(described)); }
 
 bool is_jagged(const at::Tensor& tensor) {
   return tensor.is_nested() && tensor.unsafeGetTensorImpl()->is_python_dispatch();

@@ -179,7 +179,7 @@ class Builder {
 
   void add_output() {
     Owned<> args = take(PyTuple_Pack(1, returned().get()));
-    static PyObject* target = intern("output");
+    static PyObject* const target = intern("output");
     const Owned<> node = add(kOutput, text(names_.space.create("output")), target, args, fx_.no_kwargs, Py_None);
     if (graph_.custom) annotate(node, graph_.custom);
   }

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "aten/spec.h"
+#include "base/process.h"
 
 namespace gramme::backend {
 namespace {
@@ -20,21 +21,23 @@ struct Holder {
   uint64_t asked;   // time of the last use
 };
 
+/// Segments keep holders.
 struct All {
-  std::vector<Holder*> holders;  // those with content
-  size_t bytes = 0;
-  uint64_t now = 0;
-};
+  std::vector<Holder*> holders;  // GIL: those with content
+  size_t bytes = 0;              // GIL: of their content
+  uint64_t now = 0;              // GIL, a word: rises with each use
 
-All& all = *new All;  // guarded by the GIL; segments die with the process
+  size_t size() const { return holders.size(); }
+};
+Lasting<All> all;
 
 Holder* as_holder(PyObject* object) { return reinterpret_cast<Holder*>(object); }
 
 /// Takes the content, whose release may run Python.
 Content emptied(Holder* holder) {
   if (!holder->content) return nullptr;
-  std::erase(all.holders, holder);
-  all.bytes -= holder->content->bytes();
+  std::erase(all->holders, holder);
+  all->bytes -= holder->content->bytes();
   return std::exchange(holder->content, nullptr);
 }
 
@@ -72,10 +75,10 @@ Owned<> held(Content content) {
   WithoutCollection no_finalizers;
   Holder* holder = PyObject_GC_New(Holder, holder_type());
   if (!holder) throw PythonError();
-  all.bytes += content->bytes();
+  all->bytes += content->bytes();
   new (&holder->content) Content(std::move(content));
-  holder->asked = ++all.now;
-  all.holders.push_back(holder);
+  holder->asked = ++all->now;
+  all->holders.push_back(holder);
   PyObject_GC_Track(holder);
   return Owned<>::steal(reinterpret_cast<PyObject*>(holder));
 }
@@ -104,20 +107,20 @@ void keep_graph(const graph::Graph& graph, HandedOver record, plan::Segment& seg
   if (graph.length() > kMostNodes || !segment.classed.empty() || !is_of_any_call(graph, record)) return;
   segment.guards.keep(held(std::make_shared<const KeptGraph>(graph, std::move(record))));
   std::vector<Content> dropped;
-  while (all.bytes > kMostBytes)
+  while (all->bytes > kMostBytes)
     dropped.push_back(
-        emptied(*std::ranges::min_element(all.holders, {}, [](const Holder* each) { return each->asked; })));
+        emptied(*std::ranges::min_element(all->holders, {}, [](const Holder* each) { return each->asked; })));
 }
 
 std::shared_ptr<const KeptGraph> kept_graph(const plan::Segment& segment) {
   PyObject* kept = segment.guards.kept();
   if (!kept || !as_holder(kept)->content) return nullptr;
-  as_holder(kept)->asked = ++all.now;
+  as_holder(kept)->asked = ++all->now;
   return as_holder(kept)->content;
 }
 
 void drop_graph(plan::Segment& segment) { segment.guards.keep({}); }
 
-KeptGraphs kept_graphs() { return {all.holders.size(), all.bytes}; }
+KeptGraphs kept_graphs() { return {all->holders.size(), all->bytes}; }
 
 }  // namespace gramme::backend

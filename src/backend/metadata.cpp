@@ -9,6 +9,7 @@
 #include "base/code_unit.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "meta/targets.h"
 #include "torch/names.h"
 
@@ -30,10 +31,16 @@ struct FrameText {
   Owned<> text;  // empty for frames outside of the program
 };
 
-/// Kept forever, like all captured code (bytecode::decode).
+struct State {
+  /// GIL: by code and unit. Captured code is kept forever (bytecode::decode).
+  std::unordered_map<PyCodeObject*, std::unordered_map<int, FrameText>> frames;
+
+  size_t size() const { return frames.size(); }
+};
+OfProcess<State> state;
+
 const FrameText& known_frame(PyCodeObject* code, int unit) {
-  static auto* known = new std::unordered_map<PyCodeObject*, std::unordered_map<int, FrameText>>;
-  FrameText& frame = (*known)[code][unit];
+  FrameText& frame = state->frames[code][unit];
   if (frame.text) return frame;
   PyObject* const format = once([] { return imported("gramme._stack", "frame_text").release(); });
   int line = 0, column = -1, end_line = 0, end_column = -1;

@@ -11,7 +11,8 @@ namespace {
 
 /// The thread's stack, which grows down from `end`.
 struct Stack {
-  uintptr_t begin = 0, end = 0;
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
 
   [[gnu::cold]] void read() {
     pthread_attr_t attributes;

@@ -4,6 +4,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "builtins/torch_support.h"
 #include "cpython/objects.h"
@@ -216,10 +217,14 @@ Value* first_touch(Trace& trace, value::Function* function, const Args& args) {
   throw trace::Prepared();
 }
 
+struct State {
+  bool told_of_comptime = false;  // GIL, a word
+};
+OfProcess<State> state;
+
 /// comptime(function): runs its fallback, since there is no tracer of PyTorch that the function could inspect.
 Value* comptime(Trace& trace, value::Function* function, const Args& args) {
-  static bool told = false;
-  if (!std::exchange(told, true))
+  if (!std::exchange(state->told_of_comptime, true))
     check(
         PyErr_WarnEx(PyExc_RuntimeWarning,
                      "gramme does not run functions given to torch._dynamo.comptime: it is no tracer of PyTorch's that "

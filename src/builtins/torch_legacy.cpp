@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/once.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "builtins/torch_support.h"
 #include "torch/names.h"
@@ -118,17 +119,26 @@ Value* leave_range(Trace& trace, Function*, const Args& args) {
 
 namespace {
 
+struct Renamed {
+  Owned<PyCodeObject> code, copy;
+};
+
+struct State {
+  std::map<std::pair<PyCodeObject*, std::string>, Renamed> renamed;  // GIL: by code, which it keeps alive, and name
+};
+OfProcess<State> state;
+
 /// A copy of the code under another name; one copy for all functions of that code, so that resume points are found
 /// again.
 PyCodeObject* renamed(PyCodeObject* code, PyObject* name) {
-  static auto* const made = new std::map<std::pair<PyCodeObject*, std::string>, PyCodeObject*>;  // no Python: empty
   const auto key = std::pair(code, utf8_of(name));
-  if (auto known = made->find(key); known != made->end()) return known->second;
+  if (auto known = state->renamed.find(key); known != state->renamed.end()) return known->second.copy.get();
   Owned<> replace = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "replace"));
   Owned<> names = take(Py_BuildValue("{s:O,s:O}", "co_name", name, "co_qualname", name));
   Owned<> other = take(PyObject_Call(replace.get(), take(PyTuple_New(0)).get(), names.get()));
-  share(reinterpret_cast<PyObject*>(code)).release();  // kept alive as a key
-  return made->emplace(key, reinterpret_cast<PyCodeObject*>(other.release())).first->second;
+  auto copy = Owned<PyCodeObject>::steal(reinterpret_cast<PyCodeObject*>(other.release()));
+  return state->renamed.emplace(key, Renamed{Owned<PyCodeObject>::share(code), std::move(copy)})
+      .first->second.copy.get();
 }
 
 /// torch.utils._contextlib._set_stack_frame_name(func, name), for a function made in the capture.

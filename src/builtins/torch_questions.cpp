@@ -32,7 +32,7 @@ Value* of_tensor(Trace& trace, const Args& args) {
     std::string wanted = "torch.";
     cannot(Reason::ArgumentKind, wanted.append(name.text).append(" of something that is no tensor"));
   }
-  static PyObject* text = intern(name.text);
+  static PyObject* const text = intern(name.text);
   return protocol::call_method(trace, tensor, text, {});
 }
 

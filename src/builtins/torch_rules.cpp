@@ -9,6 +9,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/type_dict.h"
 #include "builtins/file_rules.h"
@@ -200,9 +201,16 @@ std::unique_ptr<Rules> load() {
   return rules;
 }
 
+struct State {
+  std::unique_ptr<Rules> rules;  // GIL: made at the first use
+};
+Lasting<State> state;  // it holds torch's objects for good
+
+/// Another thread, or a finalizer in the middle, may load them, too: the first ones stay.
 Rules& rules() {
-  Rules* loaded = once([] { return load().release(); });  // torch's objects outlive every capture
-  return *loaded;
+  if (!state->rules) [[unlikely]]
+    if (std::unique_ptr<Rules> loaded = load(); !state->rules) state->rules = std::move(loaded);
+  return *state->rules;
 }
 
 bool has_mark(PyObject* dict, PyObject* name) {
@@ -211,8 +219,8 @@ bool has_mark(PyObject* dict, PyObject* name) {
 }
 
 void check_marks(PyObject* callable, PyObject* dict) {
-  static PyObject* disabled = of_torch::attribute(of_torch::TorchdynamoDisable);
-  static PyObject* breaks = intern("__gramme_graph_break__");
+  static PyObject* const disabled = of_torch::attribute(of_torch::TorchdynamoDisable);
+  static PyObject* const breaks = intern("__gramme_graph_break__");
   if (!dict || PyDict_GET_SIZE(dict) == 0) return;
   if (has_mark(dict, breaks)) cannot(Reason::GraphBreakCalled);
   if (!has_mark(dict, disabled)) return;
@@ -238,8 +246,8 @@ Treatment treatment_of(Rule rule, PyObject* callable) {
 
 Treatment classify_function(Rules& all, PyObject* callable) {
   auto* function = reinterpret_cast<PyFunctionObject*>(callable);
-  static PyObject* constant_result = of_torch::attribute(of_torch::MarkedConstant);
-  static PyObject* torch_function = intern("__torch_function__");
+  static PyObject* const constant_result = of_torch::attribute(of_torch::MarkedConstant);
+  static PyObject* const torch_function = intern("__torch_function__");
   check_marks(callable, function->func_dict);
   if (has_mark(function->func_dict, constant_result)) return Treatment::Fold;
   if (all.disallowed.contains(callable) || all.leaf.contains(callable)) return Treatment::RunForReal;

@@ -31,7 +31,7 @@ Value* folded(Trace& trace, const Args& args) {
 /// A Python method that becomes a node of its own name.
 template <Text name>
 Value* as_method(Trace& trace, const Args& args) {
-  static PyObject* text = intern(name.text);
+  static PyObject* const text = intern(name.text);
   auto* self = args.positional ? trace.see_as<value::Tensor>(args[0]) : nullptr;
   if (self && protocol::is_hidden(trace, self, text))
     cannot(Reason::CallUnknown, std::string("Tensor.") + name.text + ", which the instance hides");

@@ -196,7 +196,7 @@ class Getters {
 
 const Getters& getters() {
   // no Python: interned names
-  static const Getters* rows = new Getters{
+  static const Getters* const rows = new Getters{
       {"shape", &shape},
       {"ndim", &ndim},
       {"dtype", &dtype},

@@ -157,8 +157,11 @@ PyObject* special_name(int index) {
 #define SPECIAL(name) name,
 #include "cpython/opcodes/rows.inc"
       nullptr};
-  static std::array<PyObject*, std::size(kNames)> interned{};
-  if (!interned[index]) interned[index] = PyUnicode_InternFromString(kNames[index]);
+  static const auto interned = [] {  // no Python: text
+    std::array<PyObject*, std::size(kNames)> made{};
+    for (size_t i = 0; kNames[i]; ++i) made[i] = PyUnicode_InternFromString(kNames[i]);
+    return made;
+  }();
   return interned[index];
 }
 

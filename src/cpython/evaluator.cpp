@@ -15,18 +15,18 @@
 
 namespace gramme::cpython {
 
-constinit thread_local FrameTaker* TakesNone::current_taker = nullptr;
+constinit thread_local TakesNone::Thread TakesNone::thread_;
 
 /// The thread's taker, and the number of active takers in all threads. Guarded by the GIL.
 struct Takers {
   using State = FrameTaker::State;
-  static FrameTaker*& current() { return TakesNone::current_taker; }
+  static FrameTaker*& current() { return TakesNone::thread_.taker; }
   static void set(FrameTaker& taker, State state) {
     count() += (state == State::On) - (taker.state_ == State::On);
     taker.state_ = state;
   }
   static bool is_suspended(const FrameTaker& taker) { return taker.state_ == State::Suspended; }
-  static int& count() { return TakesNone::on; }
+  static int& count() { return TakesNone::state_->on; }
 };
 
 namespace {
@@ -44,25 +44,28 @@ struct Pending {
 };
 
 struct Hook {
-  Pending* newest = nullptr;
-  int deep = 0;           // calls that took the hook out because their stack is half used
-  int by_slots = 0;       // existing ResumesBySlots objects
-  bool in_place = false;  // it was installed and not removed; another hook may have been put over it
-  _PyFrameEvalFunction previous = _PyEval_EvalFrameDefault;  // what it replaced
-  _PyFrameEvalFunction overlaid = nullptr;  // put over this hook, while a pending call or a taker needs this one on top
-} hook_state;
+  Pending* newest = nullptr;  // GIL: calls of all threads
+  int deep = 0;               // GIL, a word: calls that took the hook out because their stack is half used
+  int by_slots = 0;           // GIL, a word: existing ResumesBySlots objects
+  bool in_place = false;      // GIL: it was installed and not removed; another hook may have been put over it
+  _PyFrameEvalFunction previous = _PyEval_EvalFrameDefault;  // GIL: what it replaced
+  _PyFrameEvalFunction overlaid = nullptr;  // GIL: put over it, while a pending call or a taker needs it on top
+};
+Lasting<Hook> hook_state;
 
-/// The frame that this thread is passing on. A hook that was put over ours calls back with it.
-thread_local _PyInterpreterFrame* passing = nullptr;
+struct Thread {
+  _PyInterpreterFrame* passing = nullptr;  // the frame that is passed on; a hook put over ours calls back with it
+};
+thread_local constinit Thread of_thread;
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing);
 
-bool is_wanted() { return hook_state.newest || (Takers::count() + hook_state.by_slots > 0 && hook_state.deep == 0); }
-bool is_wanted_on_top() { return hook_state.newest || (Takers::count() > 0 && hook_state.deep == 0); }
+bool is_wanted() { return hook_state->newest || (Takers::count() + hook_state->by_slots > 0 && hook_state->deep == 0); }
+bool is_wanted_on_top() { return hook_state->newest || (Takers::count() > 0 && hook_state->deep == 0); }
 
 /// True if `current` was put over our hook, to which it passes frames on.
 bool covers(_PyFrameEvalFunction current) {
-  return hook_state.in_place && current != hook_state.previous && current != _PyEval_EvalFrameDefault;
+  return hook_state->in_place && current != hook_state->previous && current != _PyEval_EvalFrameDefault;
 }
 
 void install(PyInterpreterState* interpreter) {
@@ -70,8 +73,8 @@ void install(PyInterpreterState* interpreter) {
   if (current == evaluate) return;
   const bool covered = covers(current);
   if (covered && !is_wanted_on_top()) return;
-  (covered ? hook_state.overlaid : hook_state.previous) = current;
-  hook_state.in_place = true;
+  (covered ? hook_state->overlaid : hook_state->previous) = current;
+  hook_state->in_place = true;
   _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
 }
 
@@ -79,20 +82,20 @@ void install(PyInterpreterState* interpreter) {
 /// removes it by restoring ours, could not remove it, and we would restore it when ours is removed.
 void remove(PyInterpreterState* interpreter) {
   _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-  if (current == hook_state.overlaid) hook_state.overlaid = nullptr;  // its owner put it over ours again
+  if (current == hook_state->overlaid) hook_state->overlaid = nullptr;  // its owner put it over ours again
   if (current != evaluate) return;
-  if (hook_state.overlaid) {
+  if (hook_state->overlaid) {
     if (!is_wanted_on_top())
-      _PyInterpreterState_SetEvalFrameFunc(interpreter, std::exchange(hook_state.overlaid, nullptr));
+      _PyInterpreterState_SetEvalFrameFunc(interpreter, std::exchange(hook_state->overlaid, nullptr));
   } else if (!is_wanted()) {
-    hook_state.in_place = false;
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, hook_state.previous);
+    hook_state->in_place = false;
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, hook_state->previous);
   }
 }
 
 /// Takes the pending call out of the list; false if its frame has appeared before.
 bool take(Pending* pending) {
-  for (Pending** link = &hook_state.newest; *link; link = &(*link)->older) {
+  for (Pending** link = &hook_state->newest; *link; link = &(*link)->older) {
     if (*link != pending) continue;
     *link = pending->older;
     return true;
@@ -101,14 +104,14 @@ bool take(Pending* pending) {
 }
 
 PyObject* pass_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
-  const bool came_back = passing == raw;
-  _PyFrameEvalFunction next = hook_state.overlaid && !came_back ? hook_state.overlaid : hook_state.previous;
-  if (next == _PyEval_EvalFrameDefault || next == evaluate || (came_back && !hook_state.overlaid))
+  const bool came_back = of_thread.passing == raw;
+  _PyFrameEvalFunction next = hook_state->overlaid && !came_back ? hook_state->overlaid : hook_state->previous;
+  if (next == _PyEval_EvalFrameDefault || next == evaluate || (came_back && !hook_state->overlaid))
     return _PyEval_EvalFrameDefault(thread, raw, throwing);
-  _PyInterpreterFrame* outer = passing;
-  passing = raw;
+  _PyInterpreterFrame* outer = of_thread.passing;
+  of_thread.passing = raw;
   PyObject* result = next(thread, raw, throwing);
-  passing = outer;
+  of_thread.passing = outer;
   return result;
 }
 
@@ -124,10 +127,10 @@ bool may_enter_often(PyThreadState*) { return true; }
 
 /// Takes the hook out, so that calls made by the frame use no C stack.
 [[gnu::cold]] PyObject* pass_on_deep(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
-  ++hook_state.deep;
+  ++hook_state->deep;
   remove(thread->interp);
   PyObject* result = pass_on(thread, raw, throwing);
-  --hook_state.deep;
+  --hook_state->deep;
   if (is_wanted()) install(thread->interp);
   return result;
 }
@@ -162,7 +165,7 @@ bool is_awaited(const Pending& pending, FrameImage frame, bool throwing) {
 }
 
 Pending* find(PyThreadState* thread, _PyInterpreterFrame* raw, bool throwing) {
-  for (Pending* pending = hook_state.newest; pending; pending = pending->older)
+  for (Pending* pending = hook_state->newest; pending; pending = pending->older)
     if (pending->thread == thread) return is_awaited(*pending, FrameImage(raw), throwing) ? pending : nullptr;
   return nullptr;
 }
@@ -266,7 +269,7 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
 void forget_all() {
   if (FrameTaker* taker = std::exchange(Takers::current(), nullptr)) Takers::set(*taker, Takers::State::Off);
   Takers::count() = 0;
-  hook_state.newest = nullptr;
+  hook_state->newest = nullptr;
 }
 
 /// Keeps the hook installed until the awaited frame appears or the call ends.
@@ -274,7 +277,7 @@ class Expected {
  public:
   explicit Expected(Pending& pending) : pending_(pending) {
     install(pending.thread->interp);
-    hook_state.newest = &pending;
+    hook_state->newest = &pending;
   }
   ~Expected() {
     if (take(&pending_)) remove(pending_.thread->interp);
@@ -306,7 +309,7 @@ PyObject* run_awaited(void* context, PyThreadState* thread, LiveFrame frame) {
 
 PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyObject* const* args, size_t nargsf,
                           PyObject* kwnames, FrameRunner run, void* context) {
-  Pending pending{thread, function, run, context, hook_state.newest};
+  Pending pending{thread, function, run, context, hook_state->newest};
   const Expected scope(pending);
   return PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), args, nargsf, kwnames);
 }
@@ -314,7 +317,7 @@ PyObject* call_with_frame(PyThreadState* thread, PyFunctionObject* function, PyO
 StepResult step_into(PyThreadState* thread, LiveFrame frame, PyFunctionObject* function, FrameRunner run, void* context,
                      const bool* taken_over) {
   Awaited awaited{run, context};
-  Pending pending{thread, function, run_awaited, &awaited, hook_state.newest, frame.raw()};
+  Pending pending{thread, function, run_awaited, &awaited, hook_state->newest, frame.raw()};
   const Expected scope(pending);
   return step(thread, frame, nullptr, taken_over);
 }
@@ -325,7 +328,7 @@ struct FrameResumed::Expectation {
 };
 
 FrameResumed::FrameResumed(PyThreadState* thread, PyObject* generator, FrameRunner run, void* context)
-    : expectation_(new Expectation{{thread, nullptr, run, context, hook_state.newest}}) {
+    : expectation_(new Expectation{{thread, nullptr, run, context, hook_state->newest}}) {
   expectation_->pending.resumed = frame_of(generator).raw();
 }
 
@@ -333,12 +336,12 @@ FrameResumed::~FrameResumed() = default;
 
 #if GRAMME_PYTHON_EVALUATOR_ENDS  // it resumes generators in loops and awaits too, unless a hook is installed
 ResumesBySlots::ResumesBySlots() {
-  ++hook_state.by_slots;
+  ++hook_state->by_slots;
   if (is_wanted()) install(PyThreadState_Get()->interp);
 }
 
 ResumesBySlots::~ResumesBySlots() {
-  --hook_state.by_slots;
+  --hook_state->by_slots;
   remove(PyThreadState_Get()->interp);
 }
 #else
@@ -364,9 +367,9 @@ TakesFrames::~TakesFrames() {
 }
 
 void TakesNone::suspend() {
-  if (!current_taker) return;
-  suspended_ = current_taker->shared_from_this();
-  current_taker = nullptr;
+  if (!thread_.taker) return;
+  suspended_ = thread_.taker->shared_from_this();
+  thread_.taker = nullptr;
   Takers::set(*suspended_, Takers::State::Suspended);
   remove(PyThreadState_Get()->interp);
 }
@@ -374,7 +377,7 @@ void TakesNone::suspend() {
 /// A library that switches stacks may have ended the taker's instruction meanwhile.
 void TakesNone::resume() {
   if (!Takers::is_suspended(*suspended_)) return;
-  current_taker = suspended_.get();
+  thread_.taker = suspended_.get();
   Takers::set(*suspended_, Takers::State::On);
   if (is_wanted()) install(PyThreadState_Get()->interp);
 }
@@ -384,7 +387,7 @@ void follow([[maybe_unused]] PyThreadState* thread, [[maybe_unused]] int entered
 #if GRAMME_PYTHON_EVALUATOR_TRACES
   thread->cframe->use_tracing = thread->c_tracefunc || thread->c_profilefunc ? 255 : 0;
 #elif GRAMME_PYTHON_MONITORING
-  observed::untraced += entered;
+  observed::of_thread.untraced += entered;
 #endif
 }
 }  // namespace

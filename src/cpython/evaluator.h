@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/process.h"
 #include "cpython/concrete.h"
 #include "cpython/frame.h"
 
@@ -116,7 +117,7 @@ class Untraced {
 class TakesNone {
  public:
   TakesNone() {
-    if (on) [[unlikely]]
+    if (state_->on) [[unlikely]]
       suspend();
   }
   ~TakesNone() {
@@ -129,9 +130,17 @@ class TakesNone {
   friend struct Takers;
   void suspend();
   void resume();
-  static inline constinit int on = 0;  // takers in all threads; guarded by the GIL
-  static constinit thread_local FrameTaker* current_taker;
+  struct State {
+    int on = 0;  // GIL, a word: takers in all threads
+  };
+  struct Thread {
+    FrameTaker* taker = nullptr;
+  };
+  static Lasting<State> state_;
+  static constinit thread_local Thread thread_;
   std::shared_ptr<FrameTaker> suspended_;
 };
+
+inline Lasting<TakesNone::State> TakesNone::state_;
 
 }  // namespace gramme::cpython

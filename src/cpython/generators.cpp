@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/process.h"
 #include "base/type_dict.h"
 #include "cpython/code_object.h"
 #include "cpython/evaluator.h"
@@ -20,24 +21,6 @@ struct Watched {
   std::unique_ptr<ResumesBySlots> by_slots;  // until the generator has ended
 };
 
-/// All existing watched generators; guarded by the GIL. Never destroyed, since generators may die after static
-/// destructors.
-std::unordered_map<PyObject*, Watched>& resumers() {
-  static auto* const all = new std::unordered_map<PyObject*, Watched>;  // no Python
-  return *all;
-}
-
-constexpr char kWatched = 0x5a;
-
-/// A byte of the generator that only asynchronous generators use marks those that may be watched: CPython clears it in
-/// new ones.
-bool may_be_watched(PyObject* generator) { return as_generator(generator)->gi_hooks_inited == kWatched; }
-
-std::shared_ptr<Resumer> resumer_of(PyObject* generator) {
-  auto found = resumers().find(generator);
-  return found == resumers().end() ? nullptr : found->second.resumer;
-}
-
 /// CPython's own functions in the slots of one of the two types.
 struct Slots {
   iternextfunc next;
@@ -47,9 +30,34 @@ struct Slots {
   destructor deallocate;
   traverseproc traverse;
 };
-Slots of_generators, of_coroutines;
 
-const Slots& slots_of(PyObject* generator) { return PyGen_CheckExact(generator) ? of_generators : of_coroutines; }
+/// Generators outlive whatever is dropped.
+struct State {
+  Slots of_generators{};                            // GIL: null until the slots are replaced, constant afterwards
+  Slots of_coroutines{};                            // GIL: the same
+  std::unordered_map<PyObject*, Watched> resumers;  // GIL: of all existing watched generators
+  /// GIL: unwatched generators into which the program is throwing an exception. Threads and libraries that switch
+  /// stacks remove entries in any order.
+  std::vector<PyObject*> thrown_into;
+
+  size_t size() const { return resumers.size(); }
+};
+Lasting<State> state;
+
+constexpr char kWatched = 0x5a;
+
+/// A byte of the generator that only asynchronous generators use marks those that may be watched: CPython clears it in
+/// new ones.
+bool may_be_watched(PyObject* generator) { return as_generator(generator)->gi_hooks_inited == kWatched; }
+
+std::shared_ptr<Resumer> resumer_of(PyObject* generator) {
+  auto found = state->resumers.find(generator);
+  return found == state->resumers.end() ? nullptr : found->second.resumer;
+}
+
+const Slots& slots_of(PyObject* generator) {
+  return PyGen_CheckExact(generator) ? state->of_generators : state->of_coroutines;
+}
 
 PyObject* run_watched(void* context, PyThreadState* thread, LiveFrame frame) {
   return static_cast<Resumer*>(context)->run(thread, frame);
@@ -60,7 +68,7 @@ bool waits(PyObject* generator) { return is_created(generator) || is_suspended(g
 /// Releases the hook for a generator that has ended but still exists.
 void note_end(PyObject* generator) {
   if (waits(generator) || is_executing(generator)) return;
-  if (auto found = resumers().find(generator); found != resumers().end()) found->second.by_slots.reset();
+  if (auto found = state->resumers.find(generator); found != state->resumers.end()) found->second.by_slots.reset();
 }
 
 /// Resumes a watched generator by its type's original function.
@@ -105,17 +113,10 @@ PyObject* awaited_by(PyObject* generator) {
   return PyGen_CheckExact(awaited) || PyCoro_CheckExact(awaited) ? awaited : nullptr;
 }
 
-/// Unwatched generators into which the program is throwing an exception. Guarded by the GIL. Threads and libraries that
-/// switch stacks remove entries in any order.
-std::vector<PyObject*>& all_thrown_into() {
-  static auto* const all = new std::vector<PyObject*>;  // no Python
-  return *all;
-}
-
 class ThrownInto {
  public:
-  explicit ThrownInto(PyObject* generator) : generator_(generator) { all_thrown_into().push_back(generator); }
-  ~ThrownInto() { all_thrown_into().erase(std::ranges::find(all_thrown_into(), generator_)); }
+  explicit ThrownInto(PyObject* generator) : generator_(generator) { state->thrown_into.push_back(generator); }
+  ~ThrownInto() { state->thrown_into.erase(std::ranges::find(state->thrown_into, generator_)); }
   ThrownInto(const ThrownInto&) = delete;
 
  private:
@@ -150,15 +151,15 @@ PyObject* close_method(PyObject* generator, PyObject* none) {
 void deallocate(PyObject* generator) {
   if (!may_be_watched(generator)) return slots_of(generator).deallocate(generator);
   const std::shared_ptr<Resumer> dies_last = resumer_of(generator);
-  resumers().erase(generator);
+  state->resumers.erase(generator);
   as_generator(generator)->gi_hooks_inited = 0;
   slots_of(generator).deallocate(generator);
 }
 
 int traverse(PyObject* generator, visitproc visit, void* arg) {
   if (may_be_watched(generator)) {
-    auto found = resumers().find(generator);
-    const int stop = found == resumers().end() ? 0 : found->second.resumer->traverse(visit, arg);
+    auto found = state->resumers.find(generator);
+    const int stop = found == state->resumers.end() ? 0 : found->second.resumer->traverse(visit, arg);
     if (stop) return stop;
   }
   return slots_of(generator).traverse(generator, visit, arg);
@@ -195,9 +196,9 @@ void take_slots(PyTypeObject& type, Slots& original) {
 }
 
 void take_all_slots() {
-  if (of_generators.next) return;
-  take_slots(PyGen_Type, of_generators);
-  take_slots(PyCoro_Type, of_coroutines);
+  if (state->of_generators.next) return;
+  take_slots(PyGen_Type, state->of_generators);
+  take_slots(PyCoro_Type, state->of_coroutines);
 }
 
 class LeftAlone final : public Resumer {
@@ -209,7 +210,7 @@ class LeftAlone final : public Resumer {
 
 void watch_by(PyObject* generator, Watched watched) {
   take_all_slots();
-  resumers()[generator] = std::move(watched);
+  state->resumers[generator] = std::move(watched);
   as_generator(generator)->gi_hooks_inited = kWatched;
 }
 
@@ -230,10 +231,10 @@ bool can_watch(PyObject* object) {
 
 void know_who_throws() { take_all_slots(); }
 bool is_thrown_into(PyObject* generator) {
-  return std::ranges::find(all_thrown_into(), generator) != all_thrown_into().end();
+  return std::ranges::find(state->thrown_into, generator) != state->thrown_into.end();
 }
 
-bool is_watched(PyObject* generator) { return may_be_watched(generator) && resumers().contains(generator); }
+bool is_watched(PyObject* generator) { return may_be_watched(generator) && state->resumers.contains(generator); }
 
 void leave_alone(PyObject* object) {
   if (can_watch(object)) watch_by(object, {std::make_unique<LeftAlone>(), nullptr});

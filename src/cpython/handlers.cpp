@@ -7,14 +7,18 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "base/signals.h"
 #include "cpython/internal.h"
 
 namespace gramme {
 namespace {
 
-constinit HandlersKept* innermost = nullptr;  // main thread only
-constinit pid_t process = 0;                  // the process of these scopes: a forked child has none
+struct State {
+  HandlersKept* innermost = nullptr;  // main thread
+  pid_t process = 0;                  // main thread: the process of these scopes; a forked child has none
+};
+Lasting<State> state;
 
 /// The object whose vectorcall slot calls the handler: the handler, or its class's __call__ function. Null if the
 /// type's tp_call does.
@@ -46,16 +50,16 @@ int raise_late(void* exception) {
 
 }  // namespace
 
-HandlersKept::HandlersKept() : outer_(innermost) {
+HandlersKept::HandlersKept() : outer_(state->innermost) {
   if (!signals::is_main()) return;
-  innermost = this;
-  process = getpid();
+  state->innermost = this;
+  state->process = getpid();
   hook_handlers();
 }
 
 HandlersKept::~HandlersKept() {
-  if (innermost != this) return;
-  innermost = outer_;
+  if (state->innermost != this) return;
+  state->innermost = outer_;
   for (const Hooked& hooked : hooked_) {
     if (hooked.place) *hooked.place = hooked.before;
     if (hooked.type && hooked.type->tp_call == call_by_slot) hooked.type->tp_call = hooked.slot_before;
@@ -93,7 +97,7 @@ void HandlersKept::hook_handlers() {
 }
 
 const HandlersKept::Hooked* HandlersKept::find(const PyObject* callable) {
-  for (const HandlersKept* scope = innermost; scope; scope = scope->outer_)
+  for (const HandlersKept* scope = state->innermost; scope; scope = scope->outer_)
     for (const Hooked& hooked : scope->hooked_)
       if (hooked.holder.get() == callable) return &hooked;
   return nullptr;
@@ -110,7 +114,7 @@ PyObject* HandlersKept::call(PyObject* callable, PyObject* const* args, size_t n
 /// The type's original tp_call; a class made meanwhile has inherited the replaced one from its base.
 ternaryfunc HandlersKept::slot_of(PyTypeObject* type) {
   for (; type->tp_call == call_by_slot; type = type->tp_base)
-    for (const HandlersKept* scope = innermost; scope; scope = scope->outer_)
+    for (const HandlersKept* scope = state->innermost; scope; scope = scope->outer_)
       for (const Hooked& hooked : scope->hooked_)
         if (hooked.type == type) return hooked.slot_before;
   return type->tp_call;
@@ -123,9 +127,9 @@ PyObject* HandlersKept::call_by_slot(PyObject* callable, PyObject* args, PyObjec
 }
 
 PyObject* HandlersKept::came_back(PyObject* result) {
-  if (!signals::is_main() || process != getpid() || !innermost) return result;
-  if (!result) result = innermost->keep();
-  innermost->hook_handlers();  // the handler may have set other handlers
+  if (!signals::is_main() || state->process != getpid() || !state->innermost) return result;
+  if (!result) result = state->innermost->keep();
+  state->innermost->hook_handlers();  // the handler may have set other handlers
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/ref.h"
 #include "cpython/internal.h"
 #include "cpython/probe.h"
@@ -20,8 +21,16 @@ PyTypeObject IndexObject::type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 };
 
+namespace {
+/// Slots hold these objects.
+struct Indices {
+  std::vector<std::unique_ptr<IndexObject>> all;  // GIL: by index
+};
+Lasting<Indices> indices;
+}  // namespace
+
 IndexObject* IndexObject::of(int unit) {
-  static constinit std::vector<std::unique_ptr<IndexObject>> all;
+  std::vector<std::unique_ptr<IndexObject>>& all = indices->all;
   if (all.empty() && PyType_Ready(&type) < 0) GRAMME_BUG("no type of indices");
   const auto at = static_cast<size_t>(unit);
   if (at >= all.size()) all.resize(at + 1);

@@ -12,14 +12,16 @@ namespace gramme::cpython {
 
 #if GRAMME_PYTHON_MONITORING
 namespace observed {
-/// The number of Untraced scopes around the running code.
-inline constinit thread_local int untraced = 0;
+struct Thread {
+  int untraced = 0;  // Untraced scopes around the running code
+};
+inline constinit thread_local Thread of_thread;
 
 /// The tools that receive events of this thread. Events are global, but a trace or profile function belongs to one
 /// thread.
 inline uint8_t hearing(PyThreadState* thread) {
   constexpr unsigned kProfile = 1 << 6, kTrace = 1 << 7;  // PY_MONITORING_SYS_PROFILE_ID, _TRACE_ID
-  if (untraced) return 0;
+  if (of_thread.untraced) return 0;
   const unsigned deaf = (thread->c_profilefunc ? 0 : kProfile) | (thread->c_tracefunc ? 0 : kTrace);
   return static_cast<uint8_t>(~deaf);
 }

@@ -10,8 +10,11 @@ namespace {
 
 constexpr unsigned long kNobody = 0;
 
-thread_local constinit int depth = 0;  // of SignalsHeld scopes; main thread only
-thread_local constinit const PyObject* raised = nullptr;
+struct Thread {
+  int depth = 0;                     // of SignalsHeld scopes; main thread only
+  const PyObject* raised = nullptr;  // by a handler
+};
+thread_local constinit Thread of_thread;
 
 #if GRAMME_PYTHON_OWN_BREAKER
 const volatile int* tripped() { return &_PyRuntime.signals.is_tripped; }
@@ -61,23 +64,23 @@ using signals::is_main;
 
 bool signals::is_main() { return _PyRuntime.main_thread == PyThread_get_thread_ident(); }
 
-SignalsHeld::SignalsHeld() : held_(depth > 0 || is_main()) {
-  if (held_ && depth++ == 0) hold();
+SignalsHeld::SignalsHeld() : held_(of_thread.depth > 0 || is_main()) {
+  if (held_ && of_thread.depth++ == 0) hold();
 }
 
 SignalsHeld::~SignalsHeld() {
-  if (held_ && --depth == 0) let();
+  if (held_ && --of_thread.depth == 0) let();
 }
 
-SignalsLet::SignalsLet() : depth_(depth) {
+SignalsLet::SignalsLet() : depth_(of_thread.depth) {
   if (!depth_) return;
-  depth = 0;
+  of_thread.depth = 0;
   let();
 }
 
 SignalsLet::~SignalsLet() {
   if (!depth_) return;
-  depth = depth_;
+  of_thread.depth = depth_;
   hold();
 }
 
@@ -85,23 +88,23 @@ namespace signals {
 
 const volatile int* const pending = tripped();
 
-bool run_here() { return depth == 1 || (depth == 0 && is_main()); }
+bool run_here() { return of_thread.depth == 1 || (of_thread.depth == 0 && is_main()); }
 
 void wake() { trip(); }
 
-void note(const PyObject* exception) { raised = exception; }
+void note(const PyObject* exception) { of_thread.raised = exception; }
 
 void run_handlers() {
   const SignalsLet let;
   if (Py_MakePendingCalls() == 0) return;
   const Owned<> exception = take_exception();
-  raised = exception.get();
+  of_thread.raised = exception.get();
   set_exception(exception.get());
   throw Interrupted();
 }
 
 }  // namespace signals
 
-bool is_raised_by_look(const PyObject* exception) { return exception && exception == raised; }
+bool is_raised_by_look(const PyObject* exception) { return exception && exception == of_thread.raised; }
 
 }  // namespace gramme

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/once.h"
+#include "base/process.h"
 #include "cpython/features.h"
 
 namespace gramme::cpython {
@@ -41,31 +41,34 @@ struct WatchedDict {
 
 namespace {
 
-using Dicts = std::unordered_map<PyObject*, std::unique_ptr<WatchedDict>>;
+constexpr int kNotAsked = -2;
 
-/// Guarded by the GIL. Never destroyed: dicts change until the process ends.
-Dicts& dicts() {
-  return *once([] { return new Dicts; });
-}
+/// Dicts change until the process ends.
+struct State {
+  std::unordered_map<PyObject*, std::unique_ptr<WatchedDict>> dicts;  // GIL
+  int watcher = kNotAsked;  // GIL, a word: CPython's number; -1 if none is left
+
+  size_t size() const { return dicts.size(); }
+};
+Lasting<State> state;
 
 #if GRAMME_PYTHON_DICT_WATCHERS
 
 /// Called before the dict changes, with the GIL. May not look at the dict, run Python or fail.
 int tell_of_change(PyDict_WatchEvent event, PyObject* dict, PyObject*, PyObject*) {
-  auto found = dicts().find(dict);
-  if (found == dicts().end()) return 0;
+  auto found = state->dicts.find(dict);
+  if (found == state->dicts.end()) return 0;
   found->second->tell();
   if (event != PyDict_EVENT_DEALLOCATED) return 0;
   found->second->dict = nullptr;
   found->second.release();  // its last use deletes it
-  dicts().erase(found);
+  state->dicts.erase(found);
   return 0;
 }
 
 /// Asked for once; -1 if none is left.
 int watcher() {
-  constexpr int kNotAsked = -2;
-  static constinit int number = kNotAsked;  // guarded by the GIL
+  int& number = state->watcher;
   if (number == kNotAsked) {
     number = PyDict_AddWatcher(tell_of_change);
     if (number < 0) PyErr_Clear();
@@ -102,7 +105,7 @@ void end_use(WatchedDict* watched, const Alarm* alarm) {
     return;
   }
   stop(watched->dict);
-  dicts().erase(watched->dict);
+  state->dicts.erase(watched->dict);
 }
 
 }  // namespace
@@ -131,10 +134,10 @@ bool can_watch_dicts() { return watcher() >= 0; }
 
 DictWatch watch_dict(PyObject* dict, Alarm& alarm) {
   if (!can_watch_dicts()) return {};
-  std::unique_ptr<WatchedDict>& watched = dicts()[dict];
+  std::unique_ptr<WatchedDict>& watched = state->dicts[dict];
   if (!watched) {
     if (!start(dict)) {
-      dicts().erase(dict);
+      state->dicts.erase(dict);
       return {};
     }
     watched = std::make_unique<WatchedDict>(WatchedDict{.dict = dict});
@@ -143,6 +146,6 @@ DictWatch watch_dict(PyObject* dict, Alarm& alarm) {
   return {watched.get(), &alarm};
 }
 
-size_t watched_dicts() { return dicts().size(); }
+size_t watched_dicts() { return state->dicts.size(); }
 
 }  // namespace gramme::cpython

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/process.h"
+
 namespace gramme::guards {
 namespace {
 
@@ -22,7 +24,10 @@ constexpr const char* kNames[] = {
 #undef SHAPE_KIND
 };
 
-ShapeKind dropped = ShapeKind::None;  // process-wide; set by tests only
+struct State {
+  ShapeKind dropped = ShapeKind::None;  // GIL, a word: set by tests only
+};
+OfProcess<State> state;
 
 template <class Test>
 bool any(Expr e, Test&& test) {
@@ -89,16 +94,16 @@ std::vector<std::string> shape_kinds() { return {std::begin(kNames), std::end(kN
 
 bool drop(const std::string& kind) {
   const auto found = std::find(std::begin(kNames), std::end(kNames), kind);
-  dropped = static_cast<ShapeKind>(found - std::begin(kNames));  // None after the last
+  state->dropped = static_cast<ShapeKind>(found - std::begin(kNames));  // None after the last
   return kind.empty() || found != std::end(kNames);
 }
 
 ShapeGuards kept(ShapeGuards guards) {
-  if (dropped == ShapeKind::None) return guards;
+  if (state->dropped == ShapeKind::None) return guards;
   const Sorter sorter(guards);
-  std::erase_if(guards.conditions, [&](const auto& condition) { return sorter.of(condition) == dropped; });
+  std::erase_if(guards.conditions, [&](const auto& condition) { return sorter.of(condition) == state->dropped; });
   std::erase_if(guards.properties, [&](const auto& property) {
-    if (Sorter::of(property) != dropped) return false;
+    if (Sorter::of(property) != state->dropped) return false;
     guards.symbols.push_back(property.source);  // becomes a free symbol, so any value passes
     return true;
   });

@@ -5,6 +5,7 @@
 // autograd it gets a call of the hook itself.
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "hop/body.h"
@@ -28,7 +29,7 @@ namespace {
 struct Before {
   protocol::Modelled register_hook, retain_grad, remove;
 };
-Before before;
+AtLoad<Before> before;
 
 Tensor* made_in_graph(Trace& trace, const Args& args, size_t count) {
   auto* tensor = args.positional == count && !args.keywords ? trace.see_as<Tensor>(args[0]) : nullptr;
@@ -415,15 +416,15 @@ Value* register_as_it_is(Trace& trace, Tensor* tensor, Value* hook) {
 Value* register_hook(Trace& trace, const Args& args) {
   PyObject* const op = of_torch::object(of_torch::RegisterHookOp);
   Tensor* tensor = made_in_graph(trace, args, 2);
-  if (!tensor) return before.register_hook(trace, args);
+  if (!tensor) return before->register_hook(trace, args);
   protocol::refuse_subclass(tensor, "Tensor.register_hook");
   if (!trace.contract.differentiates) {
     Value* handle = register_as_it_is(trace, tensor, args[1]);
-    return handle ? handle : before.register_hook(trace, args);
+    return handle ? handle : before->register_hook(trace, args);
   }
   // The tensor that the operator returns needs gradients only with grad mode on.
   if (trace.policy.late_hooks.contains(trace.steps()) || !aten::grad_enabled())
-    return before.register_hook(trace, args);
+    return before->register_hook(trace, args);
   if (!trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace))
     return register_by_state(trace, tensor, args[1]);
   graph::Graph* body = body_or_late(trace, tensor, trace.see(args[1]));
@@ -442,7 +443,7 @@ Value* register_hook(Trace& trace, const Args& args) {
 Value* retain_grad(Trace& trace, const Args& args) {
   PyObject* const type = of_torch::object(of_torch::TensorBase);
   Tensor* tensor = trace.contract.differentiates ? nullptr : made_in_graph(trace, args, 1);
-  if (!tensor || tensor->record->is_leaf || tensor->retains_grad) return before.retain_grad(trace, args);
+  if (!tensor || tensor->record->is_leaf || tensor->retains_grad) return before->retain_grad(trace, args);
   protocol::refuse_subclass(tensor, "Tensor.retain_grad");
   static PyObject* const name = intern("retain_grad");
   PyObject* const descriptor = PyDict_GetItemWithError(type_dict(type), name);
@@ -455,7 +456,7 @@ Value* retain_grad(Trace& trace, const Args& args) {
 Value* remove_handle(Trace& trace, const Args& args) {
   PyObject* const method = of_torch::object(of_torch::RemovableHandleRemove);
   auto* handle = args.positional ? trace.see_as<Object>(args[0]) : nullptr;
-  if (!handle || !is_in_graph(handle)) return before.remove(trace, args);
+  if (!handle || !is_in_graph(handle)) return before->remove(trace, args);
   if (!trace.scope().state<trace::MadeByGraph>().nodes.contains(handle))
     cannot(Reason::BodyUnsupported, "the removal of a hook that the graph registers");
   if (args.positional != 1 || args.keywords) cannot(Reason::ArgumentKind, "RemovableHandle.remove");
@@ -473,10 +474,10 @@ protocol::Modelled replace(Owned<> method, protocol::Model model) {
 }  // namespace
 
 void register_hooks() {
-  before.register_hook =
+  before.fill().register_hook =
       replace(take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "register_hook")), &register_hook);
-  before.retain_grad = replace(share(of_torch::object(of_torch::TensorBaseRetainGrad)), &retain_grad);
-  before.remove = replace(share(of_torch::object(of_torch::RemovableHandleRemove)), &remove_handle);
+  before.fill().retain_grad = replace(share(of_torch::object(of_torch::TensorBaseRetainGrad)), &retain_grad);
+  before.fill().remove = replace(share(of_torch::object(of_torch::RemovableHandleRemove)), &remove_handle);
   protocol::add_model(class_of_hooks(), &make_hooks_of_module);
   protocol::add_model("torch.utils.hooks", "BackwardHook.setup_input_hook", &set_up_inputs);
   protocol::add_model("torch.utils.hooks", "BackwardHook.setup_output_hook", &set_up_outputs);

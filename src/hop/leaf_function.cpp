@@ -109,7 +109,7 @@ Value* leaf_function(Trace& trace, Function* function, const Args& args) {
   PyObject* const make = once([] { return imported("gramme._higher_order", "leaf_parts").release(); });
   PyObject* const op = of_torch::object(of_torch::InvokeLeafFunction);
   if (trace.contract.breaks || !trace.scope().levels().empty()) cannot(Reason::CallSkipped, "a leaf function");
-  ++meta::asked_program;
+  ++meta::asked->program;
   PyObject* real = real_function(trace, function, "a leaf function that the program makes");
   const Flat flat(trace, args);
   Owned<> example = flat.example(trace);

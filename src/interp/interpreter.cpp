@@ -210,7 +210,7 @@ Frame* Interpreter::new_frame(Function* function) {
 Namespace* builtins_of(trace::Trace& trace, Function* function) {
   auto* globals = static_cast<Namespace*>(function->globals);
   PyObject* builtins = function->existing() ? cpython::builtins_of(cpython::as_function(function->object)) : nullptr;
-  static PyObject* name = intern("__builtins__");
+  static PyObject* const name = intern("__builtins__");
   if (!builtins) builtins = PyDict_GetItem(globals->object, name);
   if (builtins && PyModule_Check(builtins)) builtins = PyModule_GetDict(builtins);
   PyObject* const module = once([] { return import_module("builtins"); });

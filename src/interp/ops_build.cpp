@@ -182,7 +182,7 @@ void update(Interpreter& interp, Dict* into, Value* mapping, bool unique) {
       put(trace.constant(attribute.name), attribute.value);
     return;
   }
-  static PyObject* keys = intern("keys");
+  static PyObject* const keys = intern("keys");
   Value* names = protocol::call(trace, protocol::get_attribute(trace, source, keys), {});
   for (Value* key : protocol::items_of(trace, names)) put(key, protocol::get_item(trace, source, key));
 }

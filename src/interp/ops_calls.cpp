@@ -127,7 +127,7 @@ Step set_function_attribute(Interpreter& interp, Frame& frame, int which) {
 }
 
 Step load_build_class(Interpreter& interp, Frame& frame, int) {
-  static PyObject* name = intern("__build_class__");
+  static PyObject* const name = intern("__build_class__");
   frame.push(interp.trace.global(frame.builtins, name));
   return Step::Next;
 }

@@ -78,7 +78,7 @@ Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
 
 Step before_with(Interpreter& interp, Frame& frame, int) {
   trace::Trace& trace = interp.trace;
-  static PyObject *enter_name = intern("__enter__"), *exit_name = intern("__exit__");
+  static PyObject *const enter_name = intern("__enter__"), *const exit_name = intern("__exit__");
   Value* manager = trace.see(frame.peek(1));
   Value* enter = protocol::special_method(trace, manager, enter_name);
   Value* exit = enter ? protocol::special_method(trace, manager, exit_name) : nullptr;

@@ -3,8 +3,13 @@
 #pragma once
 #include <cstdint>
 
+#include "base/process.h"
+
 namespace gramme::meta {
 
-inline uint64_t asked_program = 0;  // guarded by the GIL
+struct Asked {
+  uint64_t program = 0;  // GIL, a word: calls so far
+};
+inline OfProcess<Asked> asked;
 
 }  // namespace gramme::meta

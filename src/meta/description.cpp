@@ -68,7 +68,7 @@ void find_wrapped(const at::Tensor& tensor, const FakeInput& input, Result& resu
 }  // namespace
 
 PyTypeObject* type_of_fake(PyObject* fake) {
-  static PyObject* name = of_torch::attribute(of_torch::IsParam);
+  static PyObject* const name = of_torch::attribute(of_torch::IsParam);
   Owned<> mark = Owned<>::steal(PyObject_GetAttr(fake, name));
   if (!mark) PyErr_Clear();
   return mark.get() == Py_True ? aten::parameter_type() : aten::tensor_type();

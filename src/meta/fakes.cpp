@@ -13,6 +13,7 @@
 #include "aten/python.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "meta/batched.h"
 #include "meta/ragged.h"
 #include "meta/watch.h"
@@ -24,10 +25,12 @@ namespace {
 
 constexpr size_t kKeptFakes = 4096;
 
-std::vector<std::unique_ptr<Fakes>>& pool() {
-  static auto* pool = new std::vector<std::unique_ptr<Fakes>>;  // never destroyed: it holds Python objects
-  return *pool;
-}
+struct State {
+  std::vector<std::unique_ptr<Fakes>> pool;  // GIL: those that nobody borrows
+
+  size_t size() const { return pool.size(); }
+};
+OfProcess<State> state;
 
 std::vector<c10::SymInt> all(const std::vector<shape::SymInt>& sizes, const Fakes::Numbers& numbers) {
   std::vector<c10::SymInt> result;
@@ -63,7 +66,7 @@ at::Tensor meta_tensor(const Record& record) {
 }  // namespace
 
 c10::Device fake_device_of(const at::Tensor& tensor) {
-  static PyObject* name = of_torch::attribute(of_torch::FakeDevice);
+  static PyObject* const name = of_torch::attribute(of_torch::FakeDevice);
   Owned<> fake = aten::object_of(innermost(tensor));
   Owned<> device = take(PyObject_GetAttr(fake.get(), name));
   return reinterpret_cast<THPDevice*>(device.get())->device;
@@ -143,14 +146,14 @@ EnteredFakes::~EnteredFakes() {
 }
 
 BorrowedFakes::BorrowedFakes() {
-  if (pool().empty()) {
+  if (state->pool.empty()) {
     fakes_ = new Fakes;
     return;
   }
-  fakes_ = pool().back().release();
-  pool().pop_back();
+  fakes_ = state->pool.back().release();
+  state->pool.pop_back();
 }
 
-BorrowedFakes::~BorrowedFakes() { pool().emplace_back(fakes_); }
+BorrowedFakes::~BorrowedFakes() { state->pool.emplace_back(fakes_); }
 
 }  // namespace gramme::meta

@@ -129,10 +129,10 @@ const Outcome& History::Steps::infer(const Call& call, bool outside) {
   step.call = &call;
   if (outside) set_state(step);
   const uint32_t id = prefix();
-  Prefixes::Known* known = Prefixes::all().find(id);
+  Prefixes::Known* known = prefixes->find(id);
   if (known && known->outcome) return *known->outcome;
   Outcome outcome = computed();
-  known = outcome.error || !prefix_ ? nullptr : Prefixes::all().find(id);  // failures may be due to lack of memory
+  known = outcome.error || !prefix_ ? nullptr : prefixes->find(id);  // failures may be due to lack of memory
   if (!known || known->outcome) return passing_.emplace_back(std::move(outcome));
   known->outcome = std::make_unique<Outcome>(std::move(outcome));
   return *known->outcome;
@@ -316,7 +316,7 @@ int History::Steps::place(const graph::Node* node) {
 
 /// The number of the sequence of steps, including the last one.
 uint32_t History::Steps::prefix() {
-  if (spelt_ == 0) Prefixes::all().trim();
+  if (spelt_ == 0) prefixes->trim();
   if (spelt_ == 0) prefix_ = 1;
   for (; spelt_ < steps_.size() && prefix_; ++spelt_) {
     const Step& step = steps_[spelt_];
@@ -333,7 +333,7 @@ uint32_t History::Steps::prefix() {
     each_leaf(*step.call, [&](const Argument& argument) {
       if (argument.node) words.push_back(static_cast<uint64_t>(place(argument.node)));
     });
-    prefix_ = Prefixes::all().extended(prefix_, key, std::move(words)).id;
+    prefix_ = prefixes->extended(prefix_, key, std::move(words)).id;
   }
   return prefix_;
 }

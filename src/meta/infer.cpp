@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/process.h"
 #include "meta/asked.h"
 #include "meta/fill.h"
 #include "meta/key.h"
@@ -63,26 +64,29 @@ class Outcomes {
     return entry->outcome;
   }
 
+  size_t size() const { return entries_.size(); }
+
  private:
   std::unordered_map<uint64_t, Entry> entries_;  // addresses of nodes are stable
 };
 
 namespace {
 
-thread_local Outcomes* of_capture = nullptr;
-
-/// Guarded by the GIL, which is held from the lookup to the return.
-struct Memo {
-  Outcomes lasting;
-  std::array<Outcome, 64> passing;  // ring of outcomes that are not kept
-  size_t next_passing = 0;
-  InferStatistics statistics{};
+struct Thread {
+  Outcomes* of_capture = nullptr;  // of the innermost capture
 };
+thread_local constinit Thread of_thread;
 
-Memo& memo() {
-  static auto* memo = new Memo;  // no Python: empty. Never destroyed: it holds Python objects
-  return *memo;
-}
+struct Memo {
+  Outcomes lasting;                 // GIL: held from the lookup to the return
+  std::array<Outcome, 64> passing;  // GIL: ring of outcomes that are not kept; callers use the latest
+  size_t next_passing = 0;          // GIL
+  Key scratch;                      // GIL: for a lookup, during which no Python runs
+  InferStatistics statistics{};     // GIL
+
+  size_t size() const { return lasting.size(); }
+};
+OfProcess<Memo> memo;
 
 struct Found {
   const Outcome* outcome;
@@ -92,18 +96,18 @@ struct Found {
 
 /// A kept outcome, if any.
 Found known(const Key& key, shape::Assumptions* assumptions) {
-  if (const Outcome* lasting = memo().lasting.find(key, assumptions)) return {lasting, true};
-  return {of_capture ? of_capture->find(key, assumptions) : nullptr, false, true};
+  if (const Outcome* lasting = memo->lasting.find(key, assumptions)) return {lasting, true};
+  return {of_thread.of_capture ? of_thread.of_capture->find(key, assumptions) : nullptr, false, true};
 }
 
 const Outcome& pass(Outcome&& outcome) {
-  Outcome& slot = memo().passing[memo().next_passing++ % memo().passing.size()];
+  Outcome& slot = memo->passing[memo->next_passing++ % memo->passing.size()];
   return slot = std::move(outcome);
 }
 
 /// Returns an outcome that another such call may not share, and counts that.
 const Outcome& pass_once(Outcome&& outcome) {
-  ++asked_program;
+  ++asked->program;
   return pass(std::move(outcome));
 }
 
@@ -188,8 +192,8 @@ Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assum
   const int32_t ragged = last_ragged();
   Filled filled = fill(call, levels, assumptions);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  ++memo().statistics.misses;
-  memo().statistics.miss_seconds += taken.count();
+  ++memo->statistics.misses;
+  memo->statistics.miss_seconds += taken.count();
   if (assumptions) {
     ++symbolic_statistics().fills;
     symbolic_statistics().fill_seconds += taken.count();
@@ -201,10 +205,10 @@ Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assum
 
 /// Keeps the outcome as long as it holds.
 const Outcome& kept(const Key& key, shape::Assumptions* assumptions, Outcome&& outcome, bool lasts, bool repeats) {
-  if (key.memoizable() && lasts) return memo().lasting.store(key, assumptions, std::move(outcome));
-  if (!key.memoizable() || !repeats || !of_capture) return pass_once(std::move(outcome));
-  ++asked_program;
-  return of_capture->store(key, assumptions, std::move(outcome));
+  if (key.memoizable() && lasts) return memo->lasting.store(key, assumptions, std::move(outcome));
+  if (!key.memoizable() || !repeats || !of_thread.of_capture) return pass_once(std::move(outcome));
+  ++asked->program;
+  return of_thread.of_capture->store(key, assumptions, std::move(outcome));
 }
 
 Found miss(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions, const Key& key) {
@@ -218,7 +222,7 @@ Found known_or_computed(const Call& call, const std::vector<Level>& levels, shap
   key.build(call, levels);
   const Found found = known(key, assumptions);
   if (!found.outcome) return miss(call, levels, assumptions, key);
-  ++memo().statistics.hits;
+  ++memo->statistics.hits;
   symbolic_statistics().general_hits += assumptions != nullptr;
   return found;
 }
@@ -236,21 +240,20 @@ const Outcome& general(const Call& call, const std::vector<Level>& levels, shape
 }  // namespace
 
 OutcomesOfCapture::OutcomesOfCapture()
-    : own_(std::make_unique<Outcomes>()), outer_(std::exchange(of_capture, own_.get())) {}
+    : own_(std::make_unique<Outcomes>()), outer_(std::exchange(of_thread.of_capture, own_.get())) {}
 
-OutcomesOfCapture::~OutcomesOfCapture() { of_capture = outer_; }
+OutcomesOfCapture::~OutcomesOfCapture() { of_thread.of_capture = outer_; }
 
 const Outcome& infer(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions) {
-  static auto* scratch = new Key;  // no Python: empty
-  scratch->build(call, levels);
-  if (const Found found = known(*scratch, assumptions); found.outcome) {
-    ++memo().statistics.hits;
+  memo->scratch.build(call, levels);
+  if (const Found found = known(memo->scratch, assumptions); found.outcome) {
+    ++memo->statistics.hits;
     return *found.outcome;
   }
-  Key key = *scratch;  // copied, since computing the outcome may reenter infer()
+  Key key = memo->scratch;  // copied, since computing the outcome may reenter infer()
   return takes_expressions(call) ? general(call, levels, *assumptions, key) : *miss(call, levels, nullptr, key).outcome;
 }
 
-InferStatistics infer_statistics() { return memo().statistics; }
+InferStatistics infer_statistics() { return memo->statistics; }
 
 }  // namespace gramme::meta

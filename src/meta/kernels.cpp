@@ -12,6 +12,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "meta/origin.h"
 #include "torch/calls.h"
 #include "torch/names.h"
@@ -106,17 +107,41 @@ bool infers_by_program(const std::string& full, bool mapped) {
   return false;
 }
 
-uint64_t generation = 1;
+/// How full PyTorch's table of registered kernels is.
+struct Fill {
+  Py_ssize_t used = 0, fill = 0;
+  const setentry* table = nullptr;
+  bool operator==(const Fill&) const = default;
+};
+
+/// What infers_by_program() found of an operator.
+struct Harmless {
+  uint64_t kernels = 0;
+  bool mapped = false;
+};
+
+struct State {
+  uint64_t generation = 1;                           // GIL, a word: python_kernels()
+  Fill registered;                                   // GIL: at the last note_python_kernels()
+  uint64_t overridden_of = 0;                        // GIL: generation of `overridden`
+  bool overridden = false;                           // GIL: kernels for PyTorch's own operators
+  uint64_t prefixes_of = 0;                          // GIL: generation of `prefixes`
+  std::unordered_set<std::string> prefixes;          // GIL: operators with kernels in Python
+  std::unordered_map<PyObject*, Harmless> harmless;  // GIL: by operator
+  std::vector<Owned<>> held;                         // GIL: those operators
+
+  size_t size() const { return harmless.size(); }
+};
+OfProcess<State> state;
 
 /// True if the program registered kernels for PyTorch's own operators; decompositions of torch.vmap do not count.
 bool overrides_pytorch() {
-  static uint64_t kernels = 0;
-  static bool overridden = false;
-  if (kernels == python_kernels()) return overridden;
+  bool& overridden = state->overridden;
+  if (state->overridden_of == python_kernels()) return overridden;
   overridden = false;
   for (const std::string& key : python_keys("aten/"))
     overridden |= !is_of_device(key) && of_torch::kernel_key(key) != of_torch::KernelKey::Batched;
-  kernels = python_kernels();
+  state->overridden_of = python_kernels();
   return overridden;
 }
 
@@ -139,28 +164,20 @@ std::vector<std::string> operators_of(PyObject* target) {
 
 }  // namespace
 
-uint64_t python_kernels() { return generation; }
+uint64_t python_kernels() { return state->generation; }
 
 void note_python_kernels() {
-  struct State {
-    Py_ssize_t used, fill;
-    const setentry* table;
-    bool operator==(const State&) const = default;
-  };
-  static State known{};
   // An addition uses a fresh slot or reallocates the table, so these fields change.
   const auto* rows = reinterpret_cast<PySetObject*>(registered_kernels());
-  const State now{rows->used, rows->fill, rows->table};
-  if (std::exchange(known, now) != now) ++generation;
+  const Fill now{rows->used, rows->fill, rows->table};
+  if (std::exchange(state->registered, now) != now) ++state->generation;
 }
 
 bool has_python_kernel(const std::string& full) {
   if (is_of_pytorch(full)) return false;
   note_python_kernels();
-  static uint64_t kernels = 0;
-  static auto* const prefixes = new std::unordered_set<std::string>;  // no Python: texts
-  if (std::exchange(kernels, python_kernels()) != python_kernels()) *prefixes = overridden_prefixes();
-  return prefixes->contains(row_prefix(full));
+  if (std::exchange(state->prefixes_of, python_kernels()) != python_kernels()) state->prefixes = overridden_prefixes();
+  return state->prefixes.contains(row_prefix(full));
 }
 
 bool is_own_operator(const std::string& full) {
@@ -179,18 +196,13 @@ bool has_fake_kernel(const std::string& full) {
 bool infers_by_program(const Call& call, bool mapped) {
   if (overrides_pytorch()) return true;
   if (call.kind != Call::Function || PyCFunction_Check(call.target) || PyFunction_Check(call.target)) return false;
-  struct Known {
-    uint64_t kernels = 0;
-    bool mapped = false;
-  };
-  static auto* harmless = new std::unordered_map<PyObject*, Known>;  // no Python: empty
-  auto found = harmless->find(call.target);
-  if (found != harmless->end() && found->second.kernels == python_kernels() && found->second.mapped == mapped)
+  auto found = state->harmless.find(call.target);
+  if (found != state->harmless.end() && found->second.kernels == python_kernels() && found->second.mapped == mapped)
     return false;
   for (const std::string& name : operators_of(call.target))
     if (infers_by_program(name, mapped)) return true;
-  auto [entry, added] = harmless->insert_or_assign(call.target, Known{python_kernels(), mapped});
-  if (added) share(entry->first).release();  // kept alive: keys are addresses
+  auto [entry, added] = state->harmless.insert_or_assign(call.target, Harmless{python_kernels(), mapped});
+  if (added) state->held.push_back(share(entry->first));  // kept alive: keys are addresses
   return false;
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/process.h"
 #include "meta/infer.h"
 #include "meta/key.h"
 
@@ -17,10 +18,6 @@ class Prefixes {
     std::vector<Owned<>> held;  // keeps the addresses in the words unique
     std::unique_ptr<Outcome> outcome;
   };
-  static Prefixes& all() {
-    static auto* all = new Prefixes;  // no Python: empty. Never destroyed: it holds Python objects
-    return *all;
-  }
   Known& extended(uint32_t prefix, const Key& key, std::vector<uint64_t> words) {
     words.push_back(prefix);
     words.insert(words.end(), key.words().begin(), key.words().end());
@@ -36,6 +33,7 @@ class Prefixes {
     auto found = by_id_.find(id);
     return found == by_id_.end() ? nullptr : found->second;
   }
+  size_t size() const { return known_.size(); }
   void trim() {
     if (known_.size() <= kKept) return;
     by_id_.clear();
@@ -55,9 +53,10 @@ class Prefixes {
   };
   static constexpr size_t kKept = 1 << 17;
 
-  std::unordered_map<std::vector<uint64_t>, Known, Words> known_;
-  std::unordered_map<uint32_t, Known*> by_id_;
-  uint32_t last_ = 1;  // number of the empty sequence
+  std::unordered_map<std::vector<uint64_t>, Known, Words> known_;  // GIL
+  std::unordered_map<uint32_t, Known*> by_id_;                     // GIL: those of `known_`
+  uint32_t last_ = 1;                                              // GIL, a word: number of the empty sequence
 };
+inline OfProcess<Prefixes> prefixes;
 
 }  // namespace gramme::meta

@@ -13,7 +13,10 @@
 namespace gramme::meta {
 namespace {
 
-thread_local int32_t last_number = 0;
+struct Thread {
+  int32_t last_number = 0;  // of a ragged size of the capture
+};
+thread_local constinit Thread of_thread;
 
 /// What PyTorch calls a nested int.
 c10::SymInt ragged_size(int32_t number) {
@@ -59,9 +62,9 @@ int place_of(PyObject* names, of_torch::Attribute name) {
 
 }  // namespace
 
-int32_t new_ragged() { return ++last_number; }
-int32_t last_ragged() { return last_number; }
-void set_last_ragged(int32_t number) { last_number = number; }
+int32_t new_ragged() { return ++of_thread.last_number; }
+int32_t last_ragged() { return of_thread.last_number; }
+void set_last_ragged(int32_t number) { of_thread.last_number = number; }
 
 bool became_ragged(const Record* before, const Record* now) {
   return now->ragged && !before->ragged && with_ragged(before, now->ragged) == now;
@@ -104,7 +107,7 @@ void number_ragged_sizes(PyTypeObject* base, PyObject* mode_type) {
   check(PyObject_SetAttrString(mode_type, kCreate.ml_name, method.get()));
 }
 
-RaggedNumbers::RaggedNumbers() : outer_(std::exchange(last_number, 0)) {}
-RaggedNumbers::~RaggedNumbers() { last_number = outer_; }
+RaggedNumbers::RaggedNumbers() : outer_(std::exchange(of_thread.last_number, 0)) {}
+RaggedNumbers::~RaggedNumbers() { of_thread.last_number = outer_; }
 
 }  // namespace gramme::meta

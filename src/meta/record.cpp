@@ -14,6 +14,7 @@
 
 #include "aten/python.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "meta/batched.h"
 #include "meta/fakes.h"
 
@@ -202,13 +203,18 @@ PyObject* layout_object(const Record& record) {
   return reinterpret_cast<PyObject*>(torch::getTHPLayout(static_cast<at::Layout>(record.layout)));
 }
 
+namespace {
+struct State {
+  std::map<std::pair<int8_t, int8_t>, Owned<>> devices;  // GIL: by type and index
+};
+OfProcess<State> state;
+}  // namespace
+
 PyObject* device_object(const Record& record) {
-  static auto* devices = new std::map<std::pair<int8_t, int8_t>, PyObject*>;
-  PyObject*& device = (*devices)[{record.device_type, record.device_index}];
+  Owned<>& device = state->devices[{record.device_type, record.device_index}];
   if (!device)
-    device = take(THPDevice_New(c10::Device(static_cast<c10::DeviceType>(record.device_type), record.device_index)))
-                 .release();
-  return device;
+    device = take(THPDevice_New(c10::Device(static_cast<c10::DeviceType>(record.device_type), record.device_index)));
+  return device.get();
 }
 
 int64_t known(shape::SymInt number) {

@@ -13,6 +13,7 @@
 #include "aten/state.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "meta/fakes.h"
 #include "meta/pattern.h"
 #include "meta/rule_list.h"
@@ -21,6 +22,11 @@
 
 namespace gramme::meta {
 namespace {
+
+struct State {
+  SymbolicStatistics statistics{};  // GIL
+};
+OfProcess<State> state;
 
 struct Answer {
   Rule rule = nullptr;
@@ -241,9 +247,6 @@ std::optional<Outcome> by_rule(const Call& call, const std::vector<Level>& level
   }
 }
 
-SymbolicStatistics& symbolic_statistics() {
-  static SymbolicStatistics statistics{};  // no Python: numbers
-  return statistics;
-}
+SymbolicStatistics& symbolic_statistics() { return state->statistics; }
 
 }  // namespace gramme::meta

@@ -10,20 +10,29 @@
 #include "aten/python.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "torch/names.h"
 
 namespace gramme::meta {
 namespace {
 
-thread_local Silence* active = nullptr;
+struct Thread {
+  Silence* active = nullptr;  // the innermost
+};
+thread_local constinit Thread of_thread;
+
+struct State {
+  int quiet = 0;  // GIL, a word: Quiet objects of all threads
+};
+Lasting<State> state;
 
 /// The match() of our filter's pattern: true on silenced threads only, so other threads still warn.
 PyObject* matches(PyObject*, PyObject* text) {
-  if (active) {
-    active->warned = true;
-    active->text = share(text);
+  if (of_thread.active) {
+    of_thread.active->warned = true;
+    of_thread.active->text = share(text);
   }
-  return PyBool_FromLong(active != nullptr);
+  return PyBool_FromLong(of_thread.active != nullptr);
 }
 
 /// The entry for warnings.filters.
@@ -69,15 +78,15 @@ class PlainFunctions {
 }  // namespace
 
 Quiet::Quiet() {
-  if (depth_++ == 0) set_log_disabled(Py_True);
+  if (state->quiet++ == 0) set_log_disabled(Py_True);
 }
 
 Quiet::~Quiet() {
   ErrorState pending;
-  if (--depth_ == 0) set_log_disabled(Py_False);
+  if (--state->quiet == 0) set_log_disabled(Py_False);
 }
 
-Silence::Silence() : outer_(active), always_(c10::WarningUtils::get_warnAlways()) {
+Silence::Silence() : outer_(of_thread.active), always_(c10::WarningUtils::get_warnAlways()) {
   PyObject* const row = once([] { return ignoring(); });
   module_ = take(import_module("warnings"));
   filters_ = take(PyObject_GetAttrString(module_.get(), "filters"));
@@ -87,12 +96,12 @@ Silence::Silence() : outer_(active), always_(c10::WarningUtils::get_warnAlways()
   check(PyObject_SetAttrString(module_.get(), "filters", silent.get()));
   c10::WarningUtils::set_warnAlways(true);
   unhooked_ = at::SavedTensorDefaultHooks::set_tracing(true);
-  active = this;
+  of_thread.active = this;
 }
 
 Silence::~Silence() {
   ErrorState pending;
-  active = outer_;
+  of_thread.active = outer_;
   at::SavedTensorDefaultHooks::set_tracing(unhooked_);
   c10::WarningUtils::set_warnAlways(always_);
   if (PyObject_SetAttrString(module_.get(), "filters", filters_.get()) < 0) PyErr_Clear();

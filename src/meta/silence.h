@@ -31,9 +31,6 @@ class Quiet {
   Quiet();
   ~Quiet();
   Quiet(const Quiet&) = delete;
-
- private:
-  static inline int depth_ = 0;  // guarded by the GIL; counts all threads and nesting
 };
 
 /// PyTorch's warning text for a list used as a tuple of subscripts because it has a slice (`slice`), or else None or

@@ -49,7 +49,7 @@ bool sets_state(PyObject* target) {
 
 Warns kernel_warns(const AtenName& name) {
   // no Python: strings of C++
-  static const auto* known = new std::unordered_map<std::string, Warns>{
+  static const auto* const known = new std::unordered_map<std::string, Warns>{
 #define KERNEL_WARNS(name, when) {name, Warns::when},
 #include "torch_targets.def"
 #undef KERNEL_WARNS
@@ -62,7 +62,7 @@ Warns kernel_warns(const AtenName& name) {
 
 bool cannot_raise(const AtenName& name) {
   // no Python: strings of C++
-  static const auto* names = new Names{
+  static const auto* const names = new Names{
 #define CANNOT_RAISE(name) name,
 #include "torch_targets.def"
 #undef CANNOT_RAISE
@@ -75,7 +75,7 @@ bool cannot_raise(const AtenName& name) {
 
 bool raises_on_integers(const AtenName& name) {
   // no Python: strings of C++
-  static const auto* names = new Names{
+  static const auto* const names = new Names{
 #define RAISES_ON_INTEGERS(name) name,
 #include "torch_targets.def"
 #undef RAISES_ON_INTEGERS
@@ -85,7 +85,7 @@ bool raises_on_integers(const AtenName& name) {
 
 Numbers checked_numbers(const AtenName& name) {
   // no Python: strings of C++
-  static const auto* known = new std::unordered_map<std::string, Numbers>{
+  static const auto* const known = new std::unordered_map<std::string, Numbers>{
 #define CHECKS_NUMBERS(name, numbers) {name, Numbers::numbers},
 #include "torch_targets.def"
 #undef CHECKS_NUMBERS
@@ -96,7 +96,7 @@ Numbers checked_numbers(const AtenName& name) {
 
 bool writes_running_statistics(const AtenName& name) {
   // no Python: strings of C++
-  static const auto* names = new Names{
+  static const auto* const names = new Names{
 #define WRITES_STATISTICS(name) name,
 #include "torch_targets.def"
 #undef WRITES_STATISTICS

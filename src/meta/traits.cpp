@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/process.h"
 #include "base/ref.h"
 #include "meta/kernels.h"
 
@@ -74,6 +75,15 @@ Traits read_traits(PyObject* op) {
   return traits;
 }
 
+struct State {
+  std::unordered_map<PyObject*, Traits> known;  // GIL: by operator
+  uint64_t kernels = 0;                         // GIL: what python_kernels() was then
+  std::vector<Owned<>> held;                    // GIL: operators
+
+  size_t size() const { return known.size(); }
+};
+OfProcess<State> state;
+
 }  // namespace
 
 bool may_raise(const c10::OperatorName& op) {
@@ -82,14 +92,12 @@ bool may_raise(const c10::OperatorName& op) {
 }
 
 const Traits& traits_of(PyObject* op) {
-  static auto* known = new std::unordered_map<PyObject*, Traits>;
-  static uint64_t kernels = 0;
-  if (kernels != python_kernels()) known->clear();
-  kernels = python_kernels();
-  auto found = known->find(op);
-  if (found != known->end()) return found->second;
-  share(op).release();  // kept alive: keys are addresses
-  return known->emplace(op, read_traits(op)).first->second;
+  if (state->kernels != python_kernels()) state->known.clear();
+  state->kernels = python_kernels();
+  auto found = state->known.find(op);
+  if (found != state->known.end()) return found->second;
+  state->held.push_back(share(op));  // kept alive: keys are addresses
+  return state->known.emplace(op, read_traits(op)).first->second;
 }
 
 }  // namespace gramme::meta

@@ -24,7 +24,10 @@
 namespace gramme::meta {
 namespace {
 
-thread_local Watch* current = nullptr;
+struct Thread {
+  Watch* watch = nullptr;  // the innermost
+};
+thread_local constinit Thread of_thread;
 
 PyObject* positional(PyObject* args, int position) {
   return position >= 0 && position < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, position) : nullptr;
@@ -216,7 +219,7 @@ Owned<> rule_of(PyObject* op) {
 /// FakeTensorMode.__torch_dispatch__(self, func, types, args, kwargs) without its logging. In inference mode composites
 /// arrive whole; they are run by their C++ bodies, since Python decompositions differ (dropout copies when it is off).
 PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  static PyObject* name = intern("dispatch");
+  static PyObject* const name = intern("dispatch");
   PyObject* kwargs = count > 3 ? arguments[3] : nullptr;
   if (count < 3) return PyErr_Format(PyExc_TypeError, "__torch_dispatch__ takes func, types, args and kwargs");
   if (kwargs == Py_None) kwargs = nullptr;
@@ -224,8 +227,9 @@ PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
     const bool higher_order = is_higher_order(arguments[0]);
     if (!higher_order && c10::InferenceMode::is_enabled() && traits_of(arguments[0]).composite)
       return decompose(self, arguments[0], arguments[2], kwargs);
-    if (current && !higher_order) note(*current, arguments[0], arguments[2], kwargs);
-    if (current && higher_order) current->runs_python = current->may_raise = current->asks_program = true;
+    if (of_thread.watch && !higher_order) note(*of_thread.watch, arguments[0], arguments[2], kwargs);
+    if (of_thread.watch && higher_order)
+      of_thread.watch->runs_python = of_thread.watch->may_raise = of_thread.watch->asks_program = true;
     if (Owned<> rule = higher_order ? rule_of(arguments[0]) : Owned<>()) {
       Owned<> all = take(PySequence_Concat(take(PyTuple_Pack(1, self)).get(), arguments[2]));
       return PyObject_Call(rule.get(), all.get(), kwargs);
@@ -234,7 +238,7 @@ PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
     return nullptr;
   }
   PyObject* call[] = {self, arguments[0], arguments[1], arguments[2], kwargs};
-  Watch* watch = current;
+  Watch* watch = of_thread.watch;
   if (watch) ++watch->fakes;
   PyObject* result = PyObject_VectorcallMethod(name, call, kwargs ? 5 : 4, nullptr);
   if (watch) --watch->fakes;
@@ -243,15 +247,15 @@ PyObject* dispatch(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
 
 /// Counts operators that the call itself dispatches, composites included. Those may also read data, which fakes lack.
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
-  if (!current || current->operators++ > 0 || current->may_raise) return nullptr;
+  if (!of_thread.watch || of_thread.watch->operators++ > 0 || of_thread.watch->may_raise) return nullptr;
   const std::optional<c10::OperatorName> op = function.operator_name();
   const bool told_by_arguments = op && op->name.find("index_put") != std::string::npos;  // where the mode sees it
-  current->may_raise = !told_by_arguments && (!op || may_raise(*op));
+  of_thread.watch->may_raise = !told_by_arguments && (!op || may_raise(*op));
   return nullptr;
 }
 
 void on_end(const at::RecordFunction&, at::ObserverContext*) {
-  if (current) --current->operators;
+  if (of_thread.watch) --of_thread.watch->operators;
 }
 
 PyMethodDef kDispatch = {"__torch_dispatch__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dispatch)),
@@ -298,16 +302,16 @@ CachedOperators::~CachedOperators() {
   if (!set_cached(mode_, Py_False)) PyErr_Clear();
 }
 
-Watch::Watch() : outer_(std::exchange(current, this)) {
+Watch::Watch() : outer_(std::exchange(of_thread.watch, this)) {
   if (outer_) return;
   callback_ =
       at::addThreadLocalCallback(at::RecordFunctionCallback(on_begin, on_end).scopes({at::RecordScope::FUNCTION}));
 }
 
 Watch::~Watch() {
-  asked_program += asks_program;
+  asked->program += asks_program;
   if (callback_) at::removeCallback(*callback_);
-  current = outer_;
+  of_thread.watch = outer_;
   generator_.restore();
 }
 

@@ -33,7 +33,7 @@ struct Checking {
   const Program& program;
   std::vector<PyObject*> registers, spare;
   Dropped dropped;
-  Scratch& scratch = scratch_of_all;
+  Scratch& scratch = *scratch_of_all;
   uint64_t checks = 0;
   uint64_t moves = 0;  // rises whenever a part writes registers
   size_t walks = 0, rebinds = 0;

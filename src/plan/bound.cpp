@@ -12,7 +12,7 @@
 
 namespace gramme::plan {
 
-Scratch& scratch_of_all = *new Scratch;
+OfProcess<Scratch> scratch_of_all;
 
 Block::Block(const Program& program, uint32_t begin, uint32_t end, Scratch& scratch, Dropped& dropped)
     : program_(program),

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "base/process.h"
 #include "base/ref.h"
 #include "cpython/watched_dicts.h"
 #include "plan/program.h"
@@ -54,18 +55,18 @@ struct Mark {
   bool same_dict = false;  // words show that the object has the same attribute dict, or that its type has none
 };
 
-/// Buffers for recording words; one block uses them at a time.
+/// Buffers for recording words. One block uses them at a time, since no Python runs meanwhile.
 struct Scratch {
-  std::vector<Word> words;
-  std::vector<Origin> origins;
-  std::vector<uint32_t> begins;  // first word of each step
-  std::vector<Watched> watches;
-  std::vector<PyObject*> kept_registers;
-  std::vector<Mark> kept_marks;
+  std::vector<Word> words;                // GIL
+  std::vector<Origin> origins;            // GIL
+  std::vector<uint32_t> begins;           // GIL: first word of each step
+  std::vector<Watched> watches;           // GIL
+  std::vector<PyObject*> kept_registers;  // GIL
+  std::vector<Mark> kept_marks;           // GIL
 };
 
-/// Shared by all blocks. Guarded by the GIL, since no Python runs during its use.
-extern Scratch& scratch_of_all;
+/// Shared by all blocks.
+extern OfProcess<Scratch> scratch_of_all;
 
 class Block {
  public:

@@ -13,10 +13,9 @@ namespace gramme::plan {
 
 enum class DictEvidence : uint8_t { Tags, Watched, Slots };
 
-/// What bound forms made from now on rest on: GRAMME_EVIDENCE at import ("tags", "watched", "slots"), else the first
-/// that this version of CPython has; slots, too, if other extensions have taken all watchers of dicts.
-extern DictEvidence dict_evidence;
-/// False if this process has none of that name.
+/// What bound forms made from now on rest on. At first that is GRAMME_EVIDENCE ("tags", "watched", "slots"), else the
+/// first that this version of CPython has; slots, too, if other extensions have taken all watchers of dicts. False if
+/// this process has none of that name.
 bool use_evidence(const std::string& name);
 const char* evidence_name();
 

@@ -113,8 +113,8 @@ struct GuardPlan::Impl {
       held = held && shapes->holds(checking.registers.data()) && shapes->give(reads + program.reads.size());
     if (held)
       for (uint32_t index : program.reads) *reads++ = share(checking.registers[index]).release();
-    if (!made_by_reading.empty()) [[unlikely]]
-      made_by_reading.clear();
+    if (!reading->made.empty()) [[unlikely]]
+      reading->made.clear();
     return held;
   }
 
@@ -152,7 +152,7 @@ struct GuardPlan::Impl {
   Mismatch explain(const Roots& roots) const {
     WithoutCollection no_finalizers;
     Mismatch why = first_failing(roots);
-    made_by_reading.clear();
+    reading->made.clear();
     return why;
   }
 
@@ -202,7 +202,7 @@ struct GuardPlan::Impl {
     }
     if (relates) add("objects that are one or share memory", [&] { return relations_hold(registers); });
     if (shapes) add("sizes and numbers", [&] { return holds_numbers(); });
-    made_by_reading.clear();
+    reading->made.clear();
     dropped.insert(dropped.end(), std::move_iterator(checking.dropped.begin()),
                    std::move_iterator(checking.dropped.end()));
     checking.dropped.clear();

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/process.h"
 #include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "plan/evidence.h"
@@ -28,32 +29,41 @@ bool is_had(DictEvidence evidence) {
   return false;
 }
 
-DictEvidence first_choice() {
-  const char* wanted = std::getenv("GRAMME_EVIDENCE");
-  if (wanted && use_evidence(wanted)) return dict_evidence;
+DictEvidence best() {
   return is_had(DictEvidence::Tags)      ? DictEvidence::Tags
          : is_had(DictEvidence::Watched) ? DictEvidence::Watched
                                          : DictEvidence::Slots;
 }
 
-}  // namespace
+struct State {
+  std::optional<DictEvidence> evidence;  // GIL, a word: chosen at its first use
+};
+OfProcess<State> state;
 
-DictEvidence dict_evidence = first_choice();
+DictEvidence dict_evidence() {
+  if (state->evidence) [[likely]]
+    return *state->evidence;
+  const char* wanted = std::getenv("GRAMME_EVIDENCE");
+  if (!wanted || !use_evidence(wanted)) state->evidence = best();
+  return *state->evidence;
+}
+
+}  // namespace
 
 bool use_evidence(const std::string& name) {
   for (size_t i = 0; i < kNames.size(); ++i) {
     const auto evidence = static_cast<DictEvidence>(i);
     if (name != kNames[i] || !is_had(evidence)) continue;
-    dict_evidence = evidence;
+    state->evidence = evidence;
     return true;
   }
   return false;
 }
 
-const char* evidence_name() { return kNames[static_cast<size_t>(dict_evidence)]; }
+const char* evidence_name() { return kNames[static_cast<size_t>(dict_evidence())]; }
 
 bool Recorder::add_dict(PyObject* dict, uint32_t needs) {
-  switch (dict_evidence) {
+  switch (dict_evidence()) {
     case DictEvidence::Tags:
 #if GRAMME_PYTHON_DICT_VERSIONS
       add_number(cpython::dict_version_address(dict), Cause::Versioned);
@@ -80,7 +90,7 @@ bool Recorder::add_watch(PyObject* dict) {
 
 /// True if what add_dict() did for the step's dict stands for all that the dict holds.
 bool Recorder::is_stamped(int32_t step, PyObject* dict) const {
-  if (dict_evidence == DictEvidence::Tags) return true;
+  if (dict_evidence() == DictEvidence::Tags) return true;
   const auto is_that = [&](const Watched& each) {
     return each.step == static_cast<uint32_t>(step) && each.watch.is_of(dict);
   };

@@ -62,7 +62,7 @@ Outcome read_entry(PyObject* dict, int64_t index, bool want_key, PyObject** valu
   if (ahead.next == cpython::Next::End) return found(nullptr, value);
   PyObject* item = step.kind == SourceKind::Ahead ? ahead.item : ahead.value;
   if (!item) return Outcome::Unreadable;
-  if (ahead.made) made_by_reading.push_back(std::move(ahead.made));
+  if (ahead.made) reading->made.push_back(std::move(ahead.made));
   return found(item, value);
 }
 
@@ -121,8 +121,8 @@ READ(ArrayTensor) {
   if (!aten::is_array(base) || aten::is_writeable(base) != (step.index == 1)) return Outcome::Unreadable;
   Owned<> tensor = aten::tensor_over(base);
   if (!tensor) return Outcome::Unreadable;
-  made_by_reading.push_back(std::move(tensor));
-  return found(made_by_reading.back().get(), value);
+  reading->made.push_back(std::move(tensor));
+  return found(reading->made.back().get(), value);
 }
 READ(TokenPart) {
   if (!PyContextToken_CheckExact(base)) return Outcome::Unreadable;
@@ -143,7 +143,7 @@ const KnownTypes& known_types() {
   return *types;
 }
 
-std::vector<Owned<>> made_by_reading;
+OfProcess<Reading> reading;
 
 PyObject** slot_of(PyObject* base, PyObject* name) {
   PyObject* descriptor = cpython::type_lookup(Py_TYPE(base), name);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/mismatch.h"
+#include "base/process.h"
 #include "guards/marks.h"
 #include "plan/program.h"
 
@@ -31,8 +32,10 @@ inline PyObject* read_root(const Step& step, const Roots& roots) {
   return (step.kind == Kind::Local ? of.locals : of.stack)[index];
 }
 
-/// Objects created by reading a source, kept alive until the check is over.
-extern std::vector<Owned<>> made_by_reading;
+struct Reading {
+  std::vector<Owned<>> made;  // GIL: objects created by reading a source, kept alive until the check is over
+};
+extern OfProcess<Reading> reading;
 /// Reads the step's source from its base; `value` is null unless found.
 Outcome read_child(const Step& step, PyObject* base, PyObject** value);
 /// The address at which the base keeps the child. Null unless the step's evidence is Field or Fixed and the base is of

@@ -22,7 +22,7 @@ Owned<> Finder::read(const source::Source* source) const {
 
 Owned<> Finder::in_call(const ObjectRef& ref) const {
   Owned<> found = ref.source < pool_.size() ? read(pool_.at(ref.source)) : Owned<>();
-  plan::made_by_reading.clear();
+  plan::reading->made.clear();
   if (!found) return {};
   if (ref.part == ObjectRef::Part::Type) found = child(found.get(), {StepKind::Class});
   if (ref.part == ObjectRef::Part::Code) found = child(found.get(), {StepKind::Code});

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/process.h"
 #include "base/ref.h"
 #include "cpython/objects.h"
 
@@ -145,11 +146,17 @@ Accepted described(PyObject* callable) {
   return Accepted::anything();
 }
 
-/// A process-wide cache, guarded by the GIL. Callables in it have models, so they stay alive.
+struct State {
+  std::unordered_map<PyObject*, Accepted> known;  // GIL: callables that have models, so they stay alive
+
+  size_t size() const { return known.size(); }
+};
+OfProcess<State> state;
+
 const Accepted& accepted(PyObject* callable) {
-  static auto* known = new std::unordered_map<PyObject*, Accepted>;  // no Python: empty
-  auto found = known->find(callable);
-  return found != known->end() ? found->second : known->emplace(callable, described(callable)).first->second;
+  auto found = state->known.find(callable);
+  return found != state->known.end() ? found->second
+                                     : state->known.emplace(callable, described(callable)).first->second;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Attribute access: class, instance and hooks in the order of object.__getattribute__; dispatch by kind of value.
 #include "protocol/attributes.h"
 
+#include "base/process.h"
 #include "cpython/objects.h"
 #include "protocol/names.h"
 #include "protocol/texts.h"
@@ -12,7 +13,7 @@ using namespace names;
 
 namespace {
 
-TensorAttributes tensor_attributes;
+AtLoad<TensorAttributes> tensor_attributes;
 
 /// True if the attribute is a method that is found without a call.
 bool is_method(Trace& trace, Value* value, PyObject* name) {
@@ -69,7 +70,7 @@ Value* attribute_of(Trace& trace, Value* value, PyObject* name) {
     case Kind::Tensor:
       if (!trace.scope().function_modes().empty() && !is_method(trace, value, name))
         cannot(Reason::CallUnknown, "an attribute of a tensor that a torch function mode sees");
-      return tensor_attributes.get(trace, static_cast<Tensor*>(value), name);
+      return tensor_attributes->get(trace, static_cast<Tensor*>(value), name);
     case Kind::Namespace:
       cannot(Reason::AttributeUnknown, "globals as a dict");
     case Kind::Lazy:
@@ -105,7 +106,7 @@ void refuse_unmodelled(Trace& trace, Value* value, PyObject* name) {
 
 }  // namespace
 
-void set_tensor_attributes(TensorAttributes attributes) { tensor_attributes = attributes; }
+void set_tensor_attributes(TensorAttributes attributes) { tensor_attributes.fill() = attributes; }
 
 Value* find_attribute(Trace& trace, Value* value, PyObject* name) {
   try {
@@ -174,7 +175,7 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
     case Kind::Tensor:
       if (!trace.scope().function_modes().empty())
         cannot(Reason::CallUnknown, "an attribute of a tensor that a torch function mode sees");
-      return tensor_attributes.set(trace, static_cast<Tensor*>(target), name, value);
+      return tensor_attributes->set(trace, static_cast<Tensor*>(target), name, value);
     case Kind::Partial:
       return store_held_attribute(trace, target, name, value);
     case Kind::Dict:

@@ -5,6 +5,7 @@
 #include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cpython/objects.h"
 #include "meta/asked.h"
@@ -26,9 +27,12 @@ using namespace value;
 
 namespace {
 
-ModeDispatch mode_dispatch = nullptr;
-PyTypeObject* operator_type = nullptr;
-OperatorCall operator_call = nullptr;
+struct Hooks {
+  ModeDispatch mode_dispatch = nullptr;
+  PyTypeObject* operator_type = nullptr;
+  OperatorCall operator_call = nullptr;
+};
+AtLoad<Hooks> hooks;
 
 std::string callable_name(PyObject* callable) {
   Owned<> name = Owned<>::steal(PyObject_GetAttr(callable, names::k_qualname));
@@ -93,7 +97,7 @@ Value* fold_once(Trace& trace, PyObject* function, const Args& args) {
 /// Calls a function declared constant (torch.compiler.assume_constant_result) in the capture. If captured calls run,
 /// its result must be a constant, because later calls must find it again.
 Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
-  ++meta::asked_program;
+  ++meta::asked->program;
   const bool once = !trace.contract.runs;
   Value* result = once ? fold_once(trace, function, args) : fold(trace, function, args);
   if (once && result && result->kind == Kind::Tensor) return result;
@@ -190,7 +194,7 @@ Value* asked_first(Trace& trace, PyObject* function, const Args& args) {
     return nullptr;
   if (!find_model(function) && treatment(function) != Treatment::InGraph) return nullptr;
   trace.enter_opaque();
-  return mode_dispatch(trace, function, args);
+  return hooks->mode_dispatch(trace, function, args);
 }
 
 Value* call_function(Trace& trace, Function* function, const Args& args) {
@@ -278,7 +282,7 @@ Value* call_builtin(Trace& trace, PyObject* callable, const Args& args, bool bou
   trace.enter_opaque();
   if (Value* result = call_getter(trace, callable, args)) return result;
   if (!trace.scope().function_modes().empty() || may_ask_classes(trace, args))
-    if (Value* result = mode_dispatch(trace, callable, args)) return result;
+    if (Value* result = hooks->mode_dispatch(trace, callable, args)) return result;
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
   auto* tensor = descr && args.positional ? trace.see_as<Tensor>(args[0]) : nullptr;
   const bool by_name = tensor && is_found_by_name(trace, callable, tensor, bound);
@@ -368,9 +372,9 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
       return call(trace, trace.pinned(PyInstanceMethod_GET_FUNCTION(object->object)), args);
     }
   }
-  if (operator_type && PyType_IsSubtype(object->type, operator_type)) {
+  if (hooks->operator_type && PyType_IsSubtype(object->type, hooks->operator_type)) {
     Frameless frameless(trace);
-    return operator_call(trace, object, args);
+    return hooks->operator_call(trace, object, args);
   }
   Value* method = special_method(trace, object, names::k_call);
   if (!method) raise(trace, PyExc_TypeError, std::string("'") + object->type->tp_name + "' object is not callable");
@@ -419,10 +423,10 @@ Value* called(Trace& trace, Class* cls, const Args& args, Path) {
 
 }  // namespace
 
-void set_mode_dispatch(ModeDispatch dispatch) { mode_dispatch = dispatch; }
+void set_mode_dispatch(ModeDispatch dispatch) { hooks.fill().mode_dispatch = dispatch; }
 void set_operator_call(PyTypeObject* type, OperatorCall call) {
-  operator_type = type;
-  operator_call = call;
+  hooks.fill().operator_type = type;
+  hooks.fill().operator_call = call;
 }
 
 Value* call(Trace& trace, Value* callee, const Args& args) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/process.h"
 #include "base/text.h"
 
 namespace gramme::protocol {
@@ -15,21 +16,17 @@ struct Row {
   CallRule rule;
 };
 
-/// By qualified name. Process-wide, filled at import, guarded by the GIL.
-std::unordered_map<std::string, Row>& rows() {
-  static auto* all = new std::unordered_map<std::string, Row>;  // no Python: empty
-  return *all;
-}
+AtLoad<std::unordered_map<std::string, Row>> rows;  // by qualified name
 
 }  // namespace
 
 void add_call_rule(const char* file_suffix, const char* qualified_name, CallRule rule) {
-  rows()[qualified_name] = {file_suffix, rule};
+  rows.fill()[qualified_name] = {file_suffix, rule};
 }
 
 CallRule find_call_rule(PyCodeObject* code) {
-  auto found = rows().find(utf8_of(code->co_qualname));
-  const bool is_file = found != rows().end() && utf8_of(code->co_filename).ends_with(found->second.file);
+  auto found = rows->find(utf8_of(code->co_qualname));
+  const bool is_file = found != rows->end() && utf8_of(code->co_filename).ends_with(found->second.file);
   return is_file ? found->second.rule : nullptr;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "protocol/names.h"
@@ -138,22 +139,22 @@ void refuse_abstract(Trace& trace, PyTypeObject* type) {
   if (!Owned<>::steal(PyBaseObject_Type.tp_new(type, none.get(), nullptr))) raise_current(trace);
 }
 
-WrapperMaker wrapper_maker = nullptr;
+AtLoad<WrapperMaker> wrapper_maker;
 
 }  // namespace
 
-void set_wrapper_maker(WrapperMaker maker) { wrapper_maker = maker; }
+void set_wrapper_maker(WrapperMaker maker) { wrapper_maker.fill() = maker; }
 
 Value* allocate(Trace& trace, Class* cls, const Args& args) {
   PyTypeObject* type = cls->type();
   if (is_subtype(type, &PyType_Type)) return new_type(trace, type, args);
-  static PyObject* del = intern("__del__");
+  static PyObject* const del = intern("__del__");
   if (trace.type_lookup(type, del))
     cannot(Reason::CallSkipped, std::string("an object with __del__: ") + type->tp_name + "()");
   if (is_subtype(type, &PyTuple_Type)) return tuple_instance(trace, type, args);
   if (is_subtype(type, base_exception())) refuse_constructor(type, args, has_own_init(trace, type));
   Value* payload = payload_for(trace, type, args);
-  static PyObject* finalizer = intern("__del__");
+  static PyObject* const finalizer = intern("__del__");
   if (trace.type_lookup(type, finalizer))
     cannot(Reason::CallUnknown, std::string(type->tp_name) + "(), a class with __del__");
   guard_abstract(trace, type);
@@ -182,7 +183,7 @@ Value* construct(Trace& trace, Class* cls, const Args& args) {
     cannot(Reason::CallUnknown, std::string("the __call__ of ") + meta->tp_name);
   if (type->tp_new == nullptr)
     raise(trace, PyExc_TypeError, std::string("cannot create '") + type->tp_name + "' instances");
-  if (Value* wrapper = wrapper_maker(trace, cls, args)) return wrapper;
+  if (Value* wrapper = (*wrapper_maker)(trace, cls, args)) return wrapper;
   PyObject* maker = trace.type_lookup(type, k_new);
   Value* instance;
   bool own_new = maker && Py_IS_TYPE(maker, &PyStaticMethod_Type);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/imported.h"
+#include "base/process.h"
 #include "cpython/objects.h"
 #include "meta/silence.h"
 #include "protocol/accepted.h"
@@ -32,18 +33,16 @@ std::string_view text_of(PyObject* text) {
   return utf8 ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
 }
 
-/// Process-wide, filled at import, guarded by the GIL. Keys stay alive for the process's lifetime.
+/// Keys stay alive for the process's lifetime.
 struct Tables {
   std::unordered_map<PyObject*, Modelled> models;
   std::unordered_set<PyObject*> pure;
   std::unordered_map<std::string, std::pair<std::string, FunctionModel>, NameHash, std::equal_to<>>
       by_name;  // qualified name -> file suffix, model
+  std::unordered_set<PyObject*> unseen;
   Classifier classifier = nullptr;
 };
-Tables& tables() {
-  static Tables all;
-  return all;
-}
+AtLoad<Tables> tables;
 
 /// The object module.a.b as it appears in calls: the raw dict entry for attributes of types. Null if it does not exist.
 Owned<> resolve(const char* module, const char* qualified_name) {
@@ -70,7 +69,8 @@ Owned<> resolve(const char* module, const char* qualified_name) {
 }  // namespace
 
 void add_model(PyObject* callable, Model model, Takes takes) {
-  if (tables().models.insert_or_assign(callable, Modelled{callable, model, takes}).second) share(callable).release();
+  if (tables.fill().models.insert_or_assign(callable, Modelled{callable, model, takes}).second)
+    share(callable).release();
 }
 
 void add_model(const char* module, const char* qualified_name, Model model, Takes takes) {
@@ -78,13 +78,13 @@ void add_model(const char* module, const char* qualified_name, Model model, Take
 }
 
 Modelled find_model(PyObject* callable) {
-  auto found = tables().models.find(callable);
-  return found == tables().models.end() ? Modelled{} : found->second;
+  auto found = tables->models.find(callable);
+  return found == tables->models.end() ? Modelled{} : found->second;
 }
 
 std::vector<Modelled> all_models() {
   std::vector<Modelled> all;
-  for (auto& [callable, modelled] : tables().models) all.push_back(modelled);
+  for (auto& [callable, modelled] : tables->models) all.push_back(modelled);
   return all;
 }
 
@@ -111,7 +111,7 @@ Value* Modelled::operator()(Trace& trace, const Args& args) const {
 }
 
 void add_function_model(const char* file_suffix, const char* qualified_name, FunctionModel model) {
-  tables().by_name[qualified_name] = {file_suffix, model};
+  tables.fill().by_name[qualified_name] = {file_suffix, model};
 }
 
 void add_function_model(of_torch::Code code, FunctionModel model) {
@@ -119,35 +119,28 @@ void add_function_model(of_torch::Code code, FunctionModel model) {
   if (name) add_function_model(file, name, model);
 }
 
-namespace {
-std::unordered_set<PyObject*>& unseen() {
-  static auto* functions = new std::unordered_set<PyObject*>;  // no Python: empty
-  return *functions;
-}
-}  // namespace
-
-void add_unseen(PyObject* function) { unseen().insert(share(function).release()); }
-bool is_unseen(PyObject* function) { return unseen().contains(function); }
+void add_unseen(PyObject* function) { tables.fill().unseen.insert(share(function).release()); }
+bool is_unseen(PyObject* function) { return tables->unseen.contains(function); }
 
 Value* traced_whole(Trace& trace, value::Function* function, const Args& args) {
   return trace.inliner->call(function, args);
 }
 
 FunctionModel find_function_model(PyCodeObject* code) {
-  auto named = tables().by_name.find(text_of(code->co_qualname));
-  bool found = named != tables().by_name.end() && text_of(code->co_filename).ends_with(named->second.first);
+  auto named = tables->by_name.find(text_of(code->co_qualname));
+  bool found = named != tables->by_name.end() && text_of(code->co_filename).ends_with(named->second.first);
   return found ? named->second.second : nullptr;
 }
 
 void add_pure(PyObject* callable) {
-  if (tables().pure.insert(callable).second) share(callable).release();
+  if (tables.fill().pure.insert(callable).second) share(callable).release();
 }
 
 void add_pure(const char* module, const char* qualified_name) {
   if (Owned<> callable = resolve(module, qualified_name)) add_pure(callable.get());
 }
 
-bool is_pure(PyObject* callable) { return tables().pure.contains(callable); }
+bool is_pure(PyObject* callable) { return tables->pure.contains(callable); }
 
 Value* fold(Trace& trace, PyObject* callable, const Args& args) {
   std::vector<Owned<>> held;
@@ -179,10 +172,10 @@ Value* fold(Trace& trace, PyObject* callable, const Args& args) {
   return trace.adopt(std::move(result));
 }
 
-void set_classifier(Classifier classifier) { tables().classifier = classifier; }
+void set_classifier(Classifier classifier) { tables.fill().classifier = classifier; }
 
 Treatment treatment(PyObject* callable) {
-  return tables().classifier ? tables().classifier(callable) : Treatment::Inline;
+  return tables->classifier ? tables->classifier(callable) : Treatment::Inline;
 }
 
 void expect(Trace& trace, const Args& args, const char* name, size_t least, size_t most) {

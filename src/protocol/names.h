@@ -4,7 +4,7 @@
 
 namespace gramme::protocol::names {
 
-#define GRAMME_NAME(identifier, text) inline PyObject* identifier = intern(text)
+#define GRAMME_NAME(identifier, text) inline PyObject* const identifier = intern(text)
 GRAMME_NAME(k_call, "__call__");
 GRAMME_NAME(k_class, "__class__");
 GRAMME_NAME(k_dict, "__dict__");

@@ -4,6 +4,7 @@
 #include "aten/classes.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "meta/silence.h"
 #include "protocol/special.h"
 #include "source/constant.h"
@@ -36,7 +37,7 @@ class Strict {
   Owned<> state_;
 };
 
-ArrayCall calls_of_arrays = nullptr;
+AtLoad<ArrayCall> calls_of_arrays;
 
 /// True for NumPy's callables, by their type or their defining class.
 bool is_of_numpy(PyObject* callable) {
@@ -63,10 +64,10 @@ bool is_number(Value* seen) {
 
 }  // namespace
 
-void set_array_call(ArrayCall call) { calls_of_arrays = call; }
+void set_array_call(ArrayCall call) { calls_of_arrays.fill() = call; }
 
 Value* array_call(Trace& trace, PyObject* callable, const Args& args) {
-  return calls_of_arrays && is_of_numpy(callable) ? calls_of_arrays(trace, callable, args) : nullptr;
+  return *calls_of_arrays && is_of_numpy(callable) ? (*calls_of_arrays)(trace, callable, args) : nullptr;
 }
 
 bool is_method_of_ufunc(PyObject* descriptor) {

@@ -3,6 +3,7 @@
 
 #include <opcode.h>
 
+#include "base/process.h"
 #include "protocol/number.h"
 #include "protocol/special.h"
 
@@ -248,12 +249,13 @@ struct OwnSort {
   IteratorType type;
 };
 
-std::vector<OwnSort>& own_sorts() {
-  static std::vector<OwnSort> sorts;
-  return sorts;
-}
+/// Models hold the places of their steps.
+struct State {
+  std::vector<OwnSort> own_sorts;  // GIL
+};
+Lasting<State> state;
 
-OwnSort& own_sort(const Iterator* iterator) { return own_sorts().at(static_cast<size_t>(iterator->increment)); }
+OwnSort& own_sort(const Iterator* iterator) { return state->own_sorts.at(static_cast<size_t>(iterator->increment)); }
 
 Value* next_of_other(Trace& trace, Iterator* iterator) {
   Value* item = own_sort(iterator).step(trace, iterator);
@@ -278,8 +280,8 @@ Value* step(Trace& trace, Iterator* iterator) {
 }
 
 Py_ssize_t add_step(Step step, IteratorType type) {
-  own_sorts().push_back({step, type});
-  return static_cast<Py_ssize_t>(own_sorts().size()) - 1;
+  state->own_sorts.push_back({step, type});
+  return static_cast<Py_ssize_t>(state->own_sorts.size()) - 1;
 }
 
 PyTypeObject* other_iterator_type(const Iterator* iterator) {

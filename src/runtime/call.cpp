@@ -10,6 +10,7 @@
 #include "aten/state.h"
 #include "base/imported.h"
 #include "base/interruption.h"
+#include "base/process.h"
 #include "base/stack.h"
 #include "cpython/evaluator.h"
 #include "cpython/generators.h"
@@ -54,14 +55,18 @@ bool suspends(PyFunctionObject* function) {
 }
 
 bool runs_plainly(PyThreadState* thread) {
-  return capturing() || stance == Stance::ForceEager || cpython::is_observed(thread);
+  return capturing() || stances->now == Stance::ForceEager || cpython::is_observed(thread);
 }
+
+struct State {
+  bool told_of_tracer = false;  // GIL, a word
+};
+OfProcess<State> state;
 
 /// Logs once per process that nothing is captured while a trace function is set. False with an error set if logging
 /// failed.
 [[gnu::cold]] bool tell_of_tracer(PyThreadState* thread) {
-  static bool told = false;
-  if (std::exchange(told, true)) return true;
+  if (std::exchange(state->told_of_tracer, true)) return true;
   const cpython::Untraced scope(thread);
   return static_cast<bool>(Owned<>::steal(PyObject_CallNoArgs(imported("gramme._words", "tell_of_tracer").get())));
 }
@@ -189,7 +194,7 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   const cpython::TakesNone scope;
   PyThreadState* thread = PyThreadState_Get();
   std::optional<cpython::Untraced> untraced;
-  if (cpython::is_observed(thread) && !capturing() && stance != Stance::ForceEager) [[unlikely]] {
+  if (cpython::is_observed(thread) && !capturing() && stances->now != Stance::ForceEager) [[unlikely]] {
     if (is_only_profiled(thread))
       untraced.emplace(thread, cpython::Untraced::Profiler::HoldsItsObject);
     else if (family->capturer().fullgraph())  // fullgraph refuses the same code whether or not it is observed
@@ -203,7 +208,7 @@ PyObject* call_caught(const std::shared_ptr<Family>& family, PyThreadState* thre
   CodeTable& table = *family->table(cpython::code_of(function));  // valid as long as no Python runs
   const cpython::Handled handled = cpython::handled_exceptions(thread);
   ResumePoint& start = table.point(0, handling_of(handled));
-  if (start.returning && !guards_together) {
+  if (start.returning && !stances->guards_together) {
     BoundArguments bound(table.code()->co_nlocalsplus);
     if (!table.binder.bind(function, args, PyVectorcall_NARGS(nargsf), kwnames, bound))
       return call_plainly(*family, function, args, nargsf, kwnames);
@@ -247,7 +252,7 @@ class CompiledBackward {
 [[gnu::cold]] PyObject* call_by_detour(const std::shared_ptr<Family>& family, PyFunctionObject* function,
                                        PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (!family->entry || capturing()) return call_compiled(family, function, args, nargsf, kwnames);
-  if (stance == Stance::ForceBackend && !family->forced)
+  if (stances->now == Stance::ForceBackend && !family->forced)
     if (const Owned<> forced = forced_form(*family); forced.get() != Py_None)
       return PyObject_Vectorcall(forced.get(), args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames);
   if (!family->compiles_backward) return call_compiled(family, function, args, nargsf, kwnames);
@@ -279,8 +284,8 @@ bool own_generator(const std::shared_ptr<Family>& family, PyObject* made) {
 [[gnu::hot]] PyObject* call(const std::shared_ptr<Family>& family, PyFunctionObject* function, PyObject* const* args,
                             size_t nargsf, PyObject* kwnames) noexcept {
   return guarded([&] {
-    return detours ? call_by_detour(family, function, args, nargsf, kwnames)
-                   : call_compiled(family, function, args, nargsf, kwnames);
+    return stances->detours ? call_by_detour(family, function, args, nargsf, kwnames)
+                            : call_compiled(family, function, args, nargsf, kwnames);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "aten/spec.h"
 #include "aten/state.h"
+#include "base/process.h"
 #include "base/stack.h"
 #include "cpython/code_object.h"
 #include "cpython/objects.h"
@@ -26,20 +27,24 @@ constexpr int kProbe = 256;                         // … given as much again
 constexpr unsigned kIdleRuns = 8;                   // below the recompile limit, so that no warning about it appears
 constexpr size_t kMostTables = 4096;
 
-unsigned generation = 1;
+/// Notes are kept in code objects.
+struct State {
+  unsigned generation = 1;  // GIL, a word: of notes
+};
+Lasting<State> state;
 
 /// What is known about a code object, stored in its extra slot.
 struct Note {
   FrameRule rule = FrameRule::Take;
   bool ruled = false;
   unsigned idle = 0;  // runs in a row without an operator in a graph
-  unsigned since = generation;
+  unsigned since = state->generation;
 
   static Note of(PyCodeObject* code) {
     const uintptr_t word = cpython::code_note(code);
     const Note note{static_cast<FrameRule>(word & 7), (word >> 3 & 1) != 0, static_cast<unsigned>(word >> 4 & 15),
                     static_cast<unsigned>(word >> 8)};
-    return note.since == generation ? note : Note{};
+    return note.since == state->generation ? note : Note{};
   }
   void keep(PyCodeObject* code) const {
     cpython::set_code_note(code, static_cast<uintptr_t>(since) << 8 | idle << 4 | static_cast<uintptr_t>(ruled) << 3 |
@@ -100,12 +105,12 @@ FrameRule Callees::ask(PyFunctionObject* function) noexcept {
 
 PyObject* Callees::run(PyThreadState* thread, cpython::LiveFrame frame) noexcept {
   PyCodeObject* code = frame.code();
-  const uint64_t operators = operators_run, captures = family_->counters.captures;
+  const uint64_t operators = counted->operators, captures = family_->counters.captures;
   const Clock::time_point began = Clock::now();
   PyObject* result = run_frame(family_, thread, frame, true);
   Note note = Note::of(code);
   if (family_->counters.captures != captures) since_ += Clock::now() - began;
-  if (operators_run != operators) {
+  if (counted->operators != operators) {
     patience_ = std::min(patience_ + kEarned, kPatience);
     note.idle = 0;
   } else {
@@ -142,6 +147,6 @@ CalleesCaptured::~CalleesCaptured() {
   if (callees_) point_.patience = callees_->patience() > 0 ? callees_->patience() : -kRest;
 }
 
-void forget_callees() { ++generation; }
+void forget_callees() { ++state->generation; }
 
 }  // namespace gramme::runtime

@@ -69,7 +69,7 @@ void check_exit(const plan::Segment& segment, const bytecode::Code& code) {
 
 }  // namespace
 
-constinit thread_local int Capturing::depth_ = 0;
+constinit thread_local Capturing::Thread Capturing::thread_;
 
 /// Names the first guard that fails. Sources in calling frames can be read only if the callers are those of the
 /// capture.
@@ -79,7 +79,7 @@ Mismatch Chain::why_not(const plan::Segment& segment) {
 }
 
 bool Chain::allowed_by_stance(ResumePoint& point) {
-  switch (stance) {
+  switch (stances->now) {
     case Stance::Default:
     case Stance::ForceBackend:
     case Stance::AotEagerThenCompile:
@@ -112,7 +112,7 @@ bool Chain::allowed_by_stance(ResumePoint& point) {
 bool Chain::may_capture(ResumePoint& point) {
   if (point.frozen || point.capturing || capturing() || aten::jit_tracing()) return false;
   if (!cpython::has_recursive_calls(thread_, kLevelsToCapture)) return false;
-  if (stance != Stance::Default && !allowed_by_stance(point)) return false;
+  if (stances->now != Stance::Default && !allowed_by_stance(point)) return false;
   Capturer& capturer = family_->capturer();
   if (!capturer.may_capture()) return false;
   const int limit = capturer.recompile_limit();
@@ -212,7 +212,7 @@ SegmentPtr Chain::make_segment(ResumePoint& point, const Terms& terms) {
   CaptureScope scope(point);
   tell_reasons(point);
   FrameView frame = view_of_capture(point, terms);
-  frame.rehearses = stance == Stance::AotEagerThenCompile && !std::exchange(point.looked_at, true);
+  frame.rehearses = stances->now == Stance::AotEagerThenCompile && !std::exchange(point.looked_at, true);
   SegmentPtr segment = family_->capturer().capture(frame);
   if (!segment) return segment;
   check_exit(*segment, code());
@@ -222,7 +222,7 @@ SegmentPtr Chain::make_segment(ResumePoint& point, const Terms& terms) {
 
 /// Finds a segment of another entry for this call, or else captures one.
 void Chain::find_segment(ResumePoint& point, New& found) {
-  const bool shares = stance == Stance::Default && !guards_together;
+  const bool shares = stances->now == Stance::Default && !stances->guards_together;
   const Terms terms = shares ? family_->capturer().terms() : Terms();
   if (terms.own || terms.captures) take_shared(point, terms, found);
   if (found.segment) return;

@@ -10,6 +10,7 @@
 #include "aten/state.h"
 #include "base/error.h"
 #include "base/imported.h"
+#include "base/process.h"
 #include "base/stack.h"
 #include "cpython/dying.h"
 #include "cpython/evaluator.h"
@@ -142,10 +143,15 @@ FrameView Chain::view() {
 
 namespace {
 
+struct State {
+  bool told_of_modes = false;  // GIL, a word
+};
+OfProcess<State> state;
+
 /// Logs once per process that nothing is captured under a mode that intercepts each operator.
 [[gnu::cold]] void tell_of_modes() {
-  static bool told = false;
-  if (!std::exchange(told, true)) take(PyObject_CallNoArgs(imported("gramme._words", "tell_of_modes").get()));
+  if (!std::exchange(state->told_of_modes, true))
+    take(PyObject_CallNoArgs(imported("gramme._words", "tell_of_modes").get()));
 }
 
 }  // namespace
@@ -156,7 +162,7 @@ Chain::Turn Chain::turn() {
   ResumePoint& point = point_here();
   if (point.steps) return step(point.steps_into_callee);
   SegmentRun run;
-  if (guards_together && !point.segments.empty()) [[unlikely]]
+  if (stances->guards_together && !point.segments.empty()) [[unlikely]]
     return turn_together();
   if (find_hit(point, run)) return run_segment(run);
   if (aten::can_capture()) return capture(point);

@@ -17,19 +17,22 @@ namespace gramme::runtime {
 /// Scope of a capture on this thread.
 class Capturing {
  public:
-  Capturing() { ++depth_; }
-  ~Capturing() { --depth_; }
+  Capturing() { ++thread_.captures; }
+  ~Capturing() { --thread_.captures; }
   Capturing(const Capturing&) = delete;
 
  private:
   friend bool capturing();
+  struct Thread {
+    int captures = 0;  // under way
+  };
   // Each hit reads this; finding a thread-local by a call would cost twenty instructions.
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local int depth_;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread thread_;
   aten::Uncounted uncounted_;
 };
 
 /// True if this thread is in the middle of a capture. Calls of entries then run uncompiled.
-inline bool capturing() { return Capturing::depth_ > 0; }
+inline bool capturing() { return Capturing::thread_.captures > 0; }
 
 /// The variables and stacks that a segment leaves in the frames it pushed. The frames take them one by one, outermost
 /// first.

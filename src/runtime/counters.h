@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/process.h"
+
 namespace gramme::runtime {
 
 struct Counters {
@@ -20,14 +22,14 @@ struct Counters {
   uint64_t operators = 0;  // operators that eager execution would have dispatched instead
 };
 
-/// Operators that segments have run in graphs, in all threads; arithmetic on numbers does not count. Guarded by the
-/// GIL.
-inline uint64_t operators_run = 0;
-
-/// Meters and recordings open in the process. While there is one, threads count too, except `calls` and `frameless`:
-/// those would slow a hit.
-inline std::atomic<int> watchers{0};
-inline bool is_watched() { return watchers.load(std::memory_order_relaxed) > 0; }
+struct Counted {
+  uint64_t operators = 0;  // GIL, a word: those that segments have run in graphs; arithmetic on numbers does not count
+  /// atomic: meters and recordings open in the process. While there is one, threads count too, except `calls` and
+  /// `frameless`: those would slow a hit.
+  std::atomic<int> watchers{0};
+};
+inline Lasting<Counted> counted;
+inline bool is_watched() { return counted->watchers.load(std::memory_order_relaxed) > 0; }
 
 /// This thread's counts over all families. A meter reports the difference between two moments.
 Counters& thread_counters();

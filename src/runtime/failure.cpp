@@ -9,7 +9,10 @@
 namespace gramme::runtime {
 namespace {
 
-thread_local PlainRun* running = nullptr;
+struct Thread {
+  PlainRun* running = nullptr;  // the innermost
+};
+thread_local constinit Thread of_thread;
 
 /// Calls a function of gramme._handover, which words the errors of backends.
 template <class... A>
@@ -83,10 +86,10 @@ PlainRun::PlainRun(PyThreadState* thread, std::unique_ptr<Failure> failure, PyOb
     : thread_(thread),
       failure_(std::move(failure)),
       backend_(share(or_none(backend))),
-      outer_(running),
+      outer_(of_thread.running),
       watches_(failure_ && backend && !thread->c_tracefunc) {
   if (!watches_) return;
-  running = this;
+  of_thread.running = this;
   PyEval_SetTrace(trace, nullptr);
 }
 
@@ -95,16 +98,16 @@ PlainRun::~PlainRun() { stop(); }
 /// Removes the trace function, unless the program has set its own in the meantime.
 void PlainRun::stop() {
   if (!std::exchange(watches_, false)) return;
-  running = outer_;
+  of_thread.running = outer_;
   ErrorState keep;
   if (thread_->c_tracefunc == trace) PyEval_SetTrace(nullptr, nullptr);
 }
 
 int PlainRun::trace(PyObject*, PyFrameObject*, int what, PyObject* arg) {
-  if (what != PyTrace_EXCEPTION || !running || running->met_) return 0;
+  if (what != PyTrace_EXCEPTION || !of_thread.running || of_thread.running->met_) return 0;
   PyObject* raised = PyTuple_GET_ITEM(arg, 0);
-  running->met_ =
-      PyType_Check(raised) && alike(reinterpret_cast<PyTypeObject*>(raised), Py_TYPE(running->failure_->error.get()));
+  of_thread.running->met_ = PyType_Check(raised) && alike(reinterpret_cast<PyTypeObject*>(raised),
+                                                          Py_TYPE(of_thread.running->failure_->error.get()));
   return 0;
 }
 

@@ -10,7 +10,7 @@
 
 namespace gramme::runtime {
 
-thread_local Ticks Span::inside_ = 0;
+constinit thread_local Span::Nested Span::nested_;
 
 namespace {
 
@@ -26,18 +26,18 @@ uint64_t key_of(const PyCodeObject* code, int unit, bool plain) {
 
 }  // namespace
 
-Recording::Recording(PyObject* listener) : listener_(share(listener)), first_(next_) {}
+Recording::Recording(PyObject* listener) : listener_(share(listener)), first_(state_->next_number) {}
 
 void Recording::set_current(Recording* recording) {
-  if (!current_ && recording) ++watchers;
-  if (current_ && !recording) --watchers;
-  current_ = recording;
+  if (!state_->current && recording) ++counted->watchers;
+  if (state_->current && !recording) --counted->watchers;
+  state_->current = recording;
 }
 
 void Recording::ran(int64_t segment, Ticks start, Ticks own) {
   if (segment < first_) return;
   const auto index = static_cast<size_t>(segment - first_);
-  if (index >= segments_.size()) segments_.resize(static_cast<size_t>(next_ - first_));
+  if (index >= segments_.size()) segments_.resize(static_cast<size_t>(state_->next_number - first_));
   add(segments_[index], own);
   if (runs_.size() < kMostRuns) runs_.push_back({start, static_cast<uint32_t>(index), static_cast<float>(own)});
 }
@@ -52,8 +52,8 @@ Recording::Place& Recording::place(PyCodeObject* code, int unit, bool plain) {
 
 /// Counts the operators dispatched while a new place runs.
 struct TimedPlace::Counting {
-  Counting() { ++watchers; }
-  ~Counting() { --watchers; }
+  Counting() { ++counted->watchers; }
+  ~Counting() { --counted->watchers; }
   Counting(const Counting&) = delete;
   aten::CountsDispatched counts;
   uint64_t before = aten::dispatched().outside;

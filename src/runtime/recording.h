@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/process.h"
 #include "base/ref.h"
 #include "base/ticks.h"
 
@@ -13,23 +14,25 @@ namespace gramme::runtime {
 /// A piece of the thread's time, minus the time of nested spans.
 class Span {
  public:
-  Span() : around_(inside_), start_(ticks()) { inside_ = 0; }
+  Span() : around_(nested_.ticks), start_(ticks()) { nested_.ticks = 0; }
   ~Span() {
     if (!ended_) end();
   }
   Span(const Span&) = delete;
   /// The time so far without nested spans. Call it once.
   Ticks end() {
-    const Ticks all = ticks() - start_, own = all - inside_;
-    inside_ = around_ + all;
+    const Ticks all = ticks() - start_, own = all - nested_.ticks;
+    nested_.ticks = around_ + all;
     ended_ = true;
     return own;
   }
   Ticks start() const { return start_; }
 
  private:
-  // Time that spans nested in the innermost one have taken.
-  [[gnu::tls_model("initial-exec")]] static thread_local Ticks inside_;
+  struct Nested {
+    Ticks ticks = 0;  // that spans nested in the innermost one have taken
+  };
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Nested nested_;
   Ticks around_, start_;
   bool ended_ = false;
 };
@@ -57,13 +60,13 @@ class Recording {
   /// Calls `listener.met(code, line, plain)` the first time a place runs.
   explicit Recording(PyObject* listener);
   /// The recording that is open in this process, or null.
-  static Recording* current() { return current_; }
+  static Recording* current() { return state_->current; }
   static void set_current(Recording* recording);
 
   PyObject* listener() const { return listener_.get(); }
   /// The recording's segments are numbered from here; lower numbers belong to earlier recordings.
   int64_t first() const { return first_; }
-  static int64_t give_number() { return next_++; }
+  static int64_t give_number() { return state_->next_number++; }
 
   void ran(int64_t segment, Ticks start, Ticks own);
   Place& place(PyCodeObject* code, int unit, bool plain);
@@ -74,8 +77,11 @@ class Recording {
 
  private:
   static constexpr size_t kMostRuns = 1 << 20;  // runs kept one by one, 16 bytes each
-  static inline Recording* current_ = nullptr;
-  static inline int64_t next_ = 0;
+  struct State {
+    Recording* current = nullptr;  // GIL, a word: the open one
+    int64_t next_number = 0;       // GIL, a word: of a segment
+  };
+  static Lasting<State> state_;
 
   Owned<> listener_;
   int64_t first_;
@@ -84,6 +90,8 @@ class Recording {
   std::vector<Place> places_;
   std::unordered_map<uint64_t, size_t> place_of_;
 };
+
+inline Lasting<Recording::State> Recording::state_;
 
 /// Scope whose time is charged to a place.
 class TimedPlace {

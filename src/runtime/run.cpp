@@ -10,6 +10,7 @@
 #include "aten/spec.h"
 #include "aten/state.h"
 #include "base/interruption.h"
+#include "base/process.h"
 #include "cpython/objects.h"
 #include "cpython/variable.h"
 #include "runtime/recording.h"
@@ -97,19 +98,21 @@ Stop why_stopped() {
 
 namespace {
 
-/// The variable of torch.autograd.profiler that is set while it profiles.
-cpython::Variable profiled;  // guarded by the GIL
+struct State {
+  cpython::Variable profiled;  // GIL: the variable of torch.autograd.profiler that is set while it profiles
+};
+OfProcess<State> state;
 
 [[gnu::cold]] bool find_profiler() {
   if (PyObject* module = of_torch::if_loaded(of_torch::Profiler))
-    profiled.set(PyModule_GetDict(module), of_torch::attribute(of_torch::IsProfilerEnabled));
-  return profiled.is_set();
+    state->profiled.set(PyModule_GetDict(module), of_torch::attribute(of_torch::IsProfilerEnabled));
+  return state->profiled.is_set();
 }
 
 [[gnu::always_inline]] inline bool is_profiled() {
-  if (!profiled.is_set() && !find_profiler()) [[unlikely]]
+  if (!state->profiled.is_set() && !find_profiler()) [[unlikely]]
     return false;
-  PyObject* const now = profiled.value();
+  PyObject* const now = state->profiled.value();
   return now != Py_False && now;
 }
 
@@ -121,7 +124,7 @@ cpython::Variable profiled;  // guarded by the GIL
       note_hit();
     return GraphResult::Done;
   }
-  operators_run += segment_->operators;
+  counted->operators += segment_->operators;
   if (is_profiled()) [[unlikely]]
     return run_profiled(family);
   return is_watched() ? run_watched(family) : run_graph(family);
@@ -143,7 +146,7 @@ cpython::Variable profiled;  // guarded by the GIL
   const Recording* const recording = Recording::current();
   if (!recording) return run_metered(family);
   Span span;
-  const GraphResult result = watchers > 1 ? run_metered(family) : run_graph(family);
+  const GraphResult result = counted->watchers > 1 ? run_metered(family) : run_graph(family);
   const Ticks own = span.end();
   if (recording == Recording::current()) Recording::current()->ran(segment_->recorded, span.start(), own);
   return result;

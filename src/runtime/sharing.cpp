@@ -5,17 +5,14 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/process.h"
+
 namespace gramme::runtime {
 namespace {
 
 // Searching other tables must cost little compared with a capture.
 constexpr size_t kMostTables = 64, kMostSegments = 16;
 constexpr size_t kMostKept = 256;
-
-using Tables = std::unordered_map<PyCodeObject*, std::vector<CodeTable*>>;
-
-// Guarded by the GIL, and never destroyed: entries die with the process, behind its static objects.
-Tables& tables = *new Tables;
 
 /// A segment whose entry is gone.
 struct Kept {
@@ -26,23 +23,25 @@ struct Kept {
   uint64_t asked = 0;  // when it was last offered
 };
 
-struct AllKept {
-  std::vector<Kept> segments;
-  uint64_t now = 0;
-  bool closed = false;
-};
+struct State {
+  std::unordered_map<PyCodeObject*, std::vector<CodeTable*>> tables;  // GIL: of living entries
+  std::vector<Kept> kept;                                             // GIL
+  uint64_t now = 0;                                                   // GIL, a word: rises when a kept one is offered
+  bool closed = false;                                                // GIL, a word: the process ends
 
-AllKept& kept = *new AllKept;
+  size_t size() const { return tables.size() + kept.size(); }
+};
+OfProcess<State> state;
 
 bool is_kept(const plan::Segment& segment) {
-  return std::ranges::any_of(kept.segments, [&](const Kept& each) {
+  return std::ranges::any_of(state->kept, [&](const Kept& each) {
     return each.segment->guards.basis() == segment.guards.basis() && each.segment->terms == segment.terms;
   });
 }
 
 /// Adds a segment; returns the evicted one, whose release may run Python.
 SegmentPtr keep(Kept added) {
-  std::vector<Kept>& all = kept.segments;
+  std::vector<Kept>& all = state->kept;
   SegmentPtr dropped;
   if (all.size() >= kMostKept) {
     const auto oldest = std::ranges::min_element(all, {}, &Kept::asked);
@@ -50,7 +49,7 @@ SegmentPtr keep(Kept added) {
     std::swap(*oldest, all.back());
     all.pop_back();
   }
-  added.asked = ++kept.now;
+  added.asked = ++state->now;
   all.push_back(std::move(added));
   return dropped;
 }
@@ -67,35 +66,35 @@ bool is_among(const std::vector<SegmentPtr>& segments, const plan::Segment& segm
 
 }  // namespace
 
-void list_table(CodeTable& table) { tables[table.code()].push_back(&table); }
+void list_table(CodeTable& table) { state->tables[table.code()].push_back(&table); }
 
 void unlist_table(CodeTable& table) {
-  const auto found = tables.find(table.code());
-  if (found == tables.end()) return;
+  const auto found = state->tables.find(table.code());
+  if (found == state->tables.end()) return;
   std::erase(found->second, &table);
-  if (found->second.empty()) tables.erase(found);
+  if (found->second.empty()) state->tables.erase(found);
 }
 
 void forget_shared() {
-  tables.clear();
-  const std::vector<Kept> dropped = std::move(kept.segments);
+  state->tables.clear();
+  const std::vector<Kept> dropped = std::move(state->kept);
 }
 
 void keep_nothing() {
-  kept.closed = true;
+  state->closed = true;
   forget_shared();
 }
 
 void forget_kept(const std::function<bool(uint64_t terms)>& is_over) {
   std::vector<Kept> dropped;
-  std::vector<Kept>& all = kept.segments;
+  std::vector<Kept>& all = state->kept;
   const auto over = std::ranges::partition(all, [&](const Kept& each) { return !is_over(each.segment->terms); });
   std::ranges::move(over, std::back_inserter(dropped));
   all.erase(over.begin(), over.end());
 }
 
 void keep_segments(const Family& family) {
-  if (kept.closed) return;
+  if (state->closed) return;
   std::vector<SegmentPtr> dropped;
   for (const auto& [code, table] : family.tables())
     for (const auto& point : table->points())
@@ -113,8 +112,8 @@ template <class Accept>
 std::vector<SegmentPtr> accepted(const CodeTable& table, const ResumePoint& point, Accept&& accept) {
   std::vector<SegmentPtr> result;
   static const std::vector<CodeTable*> none;
-  const auto listed = tables.find(table.code());
-  const std::vector<CodeTable*>& all = listed == tables.end() ? none : listed->second;
+  const auto listed = state->tables.find(table.code());
+  const std::vector<CodeTable*>& all = listed == state->tables.end() ? none : listed->second;
   for (size_t i = 0; i < std::min(all.size(), kMostTables); ++i) {
     const CodeTable* other = all[all.size() - 1 - i];
     const ResumePoint* there = other == &table ? nullptr : other->find(point.offset, point.handling);
@@ -123,10 +122,10 @@ std::vector<SegmentPtr> accepted(const CodeTable& table, const ResumePoint& poin
       if (accept(*segment) && may_serve(*segment, point) && !is_among(result, *segment)) result.push_back(segment);
     }
   }
-  for (Kept& each : kept.segments) {
+  for (Kept& each : state->kept) {
     if (each.code.get() != table.code() || each.offset != point.offset || each.handling != point.handling) continue;
     if (!accept(*each.segment) || !may_serve(*each.segment, point) || is_among(result, *each.segment)) continue;
-    each.asked = ++kept.now;
+    each.asked = ++state->now;
     if (result.size() < kMostSegments) result.push_back(each.segment);
   }
   std::ranges::stable_partition(result, [](const SegmentPtr& segment) { return !varies(*segment); });

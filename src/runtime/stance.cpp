@@ -18,8 +18,8 @@ Stance stance_named(const std::string& name) {
 }
 
 void set_stance(Stance said) {
-  stance = said;
-  detours = said == Stance::ForceBackend || backwards_compiled;
+  stances->now = said;
+  stances->detours = said == Stance::ForceBackend || stances->backwards_compiled;
 }
 
 }  // namespace gramme::runtime

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/process.h"
+
 namespace gramme::runtime {
 
 enum class Stance : uint8_t {
@@ -17,16 +19,17 @@ enum class Stance : uint8_t {
   ForceBackend,         // entries call the same function compiled for another backend (gramme._policy.forced)
 };
 
-/// Guarded by the GIL.
-inline Stance stance = Stance::Default;
-
-/// `detours`: some call may bypass its entry's segments, because a stance forces a backend or an entry compiles its
-/// backward. Guarded by the GIL.
-inline bool detours = false, backwards_compiled = false;
-
-/// torch.compiler.set_enable_guard_collectives: a segment runs only if one fits in every process of the group, and is
-/// captured in all of them otherwise. Guarded by the GIL.
-inline bool guards_together = false;
+struct Stances {
+  Stance now = Stance::Default;  // GIL, a word
+  /// GIL, a word: some call may bypass its entry's segments, because a stance forces a backend or an entry compiles its
+  /// backward.
+  bool detours = false;
+  bool backwards_compiled = false;  // GIL, a word: an entry compiles its backward
+  /// GIL, a word: torch.compiler.set_enable_guard_collectives. A segment runs only if one fits in every process of the
+  /// group, and is captured in all of them otherwise.
+  bool guards_together = false;
+};
+inline OfProcess<Stances> stances;
 
 void set_stance(Stance said);
 

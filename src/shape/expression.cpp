@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 
+#include "base/process.h"
 #include "shape/nodes.h"
 
 namespace gramme::shape {
@@ -28,7 +29,7 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-/// All nodes of the process, in a hash table with open addressing.
+/// All nodes of the process, in a hash table with open addressing. Segments and types point to them.
 class Pool {
  public:
   Expr find_or_make(Kind kind, Type type, int64_t constant, std::span<const Operand> operands) {
@@ -43,6 +44,7 @@ class Pool {
   }
 
   Expr at(uint32_t id) const { return &nodes_.at(id); }
+  size_t size() const { return nodes_.size(); }
 
  private:
   static bool equal(std::span<const Operand> a, std::span<const Operand> b) {
@@ -82,22 +84,18 @@ class Pool {
     slots_ = std::move(larger);
   }
 
-  std::deque<Expression> nodes_;
-  std::vector<Expr> slots_;  // a power of two, at most half full
+  std::deque<Expression> nodes_;  // GIL
+  std::vector<Expr> slots_;       // GIL: a power of two, at most half full
 };
-
-Pool& pool() {
-  static auto* const made = new Pool();  // no Python: memory
-  return *made;
-}
+Lasting<Pool> pool;
 
 }  // namespace
 
 Expr intern(Kind kind, Type type, int64_t constant, std::span<const Operand> operands) {
-  return pool().find_or_make(kind, type, constant, operands);
+  return pool->find_or_make(kind, type, constant, operands);
 }
 
-Expr expression_of(uint32_t id) { return pool().at(id); }
+Expr expression_of(uint32_t id) { return pool->at(id); }
 
 Operation operation_of(Kind kind) { return row(kind).operation; }
 const char* text_of(Kind kind) { return row(kind).text; }

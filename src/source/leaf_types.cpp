@@ -4,6 +4,7 @@
 #include <functional>
 #include <string_view>
 
+#include "base/process.h"
 #include "base/ref.h"
 #include "base/type_dict.h"
 #include "source/constant.h"
@@ -19,12 +20,6 @@ struct LeafType {
   const char* module;
   std::vector<PyObject*> getters;  // of the base
 };
-
-/// Filled at import, read with the GIL held.
-std::vector<LeafType>& leaf_types() {
-  static auto* all = new std::vector<LeafType>;  // no Python: empty
-  return *all;
-}
 
 /// The part of a type's name behind the last dot.
 std::string_view own_name(PyTypeObject* type) {
@@ -51,15 +46,22 @@ class Filter {
   }
   uint64_t bits_ = 0;
 };
-Filter known_types, known_bases;  // of leaf types that have a type; of those that have none yet
+
+/// Filled at import. Types join when they are first met.
+struct State {
+  std::vector<LeafType> leaves;  // GIL
+  Filter known_types;            // GIL: of leaf types that have a type
+  Filter known_bases;            // GIL: of those that have none yet
+};
+Lasting<State> state;
 
 const LeafType* find(PyTypeObject* type) {
-  if (!known_types.may_have(type) && !known_bases.may_have(type->tp_base)) return nullptr;
-  for (LeafType& known : leaf_types()) {
+  if (!state->known_types.may_have(type) && !state->known_bases.may_have(type->tp_base)) return nullptr;
+  for (LeafType& known : state->leaves) {
     if (known.type == type) return &known;
     if (known.type || !is_class_of(known, type)) continue;
     known.type = reinterpret_cast<PyTypeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(type)));
-    known_types.add(type);
+    state->known_types.add(type);
     return &known;
   }
   return nullptr;
@@ -79,13 +81,13 @@ Owned<> field(PyObject* getter, PyObject* leaf) {
 }  // namespace
 
 void add_leaf_type(PyTypeObject* type, size_t size) {
-  leaf_types().push_back({type, size, nullptr, nullptr, {}});
-  known_types.add(type);
+  state->leaves.push_back({type, size, nullptr, nullptr, {}});
+  state->known_types.add(type);
 }
 
 void add_leaf_class(PyTypeObject* base, const char* module, std::vector<PyObject*> getters) {
-  leaf_types().push_back({nullptr, 0, base, module, std::move(getters)});
-  known_bases.add(base);
+  state->leaves.push_back({nullptr, 0, base, module, std::move(getters)});
+  state->known_bases.add(base);
 }
 
 bool is_leaf_type(PyTypeObject* type) { return find(type) != nullptr; }

@@ -224,7 +224,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
 /// guarded by code, defaults and the cells that are read.
 Value* Capture::realize_function(PyObject* object, const Source* source) {
   auto* function = cpython::as_function(object);
-  static PyObject* inner = intern("<locals>");
+  static PyObject* const inner = intern("<locals>");
   bool made_by_a_call = function->func_closure || PyUnicode_Contains(function->func_qualname, inner) > 0;
   const auto before = policy.held.find(source->path);
   const bool replaced = before != policy.held.end() && before->second.address != object &&

@@ -17,8 +17,8 @@ namespace {
 bool is_transparent_tuple(PyTypeObject* type) {
   if (type == &PyTuple_Type || type == known_types().size) return true;
   if (type->tp_dictoffset != 0 || cpython::has_managed_dict(type)) return false;
-  static PyObject* fields = intern("_fields");
-  static PyObject* sequence_fields = intern("n_sequence_fields");
+  static PyObject* const fields = intern("_fields");
+  static PyObject* const sequence_fields = intern("n_sequence_fields");
   return cpython::type_lookup(type, fields) || cpython::type_lookup(type, sequence_fields);
 }
 

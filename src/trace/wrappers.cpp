@@ -6,6 +6,7 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "meta/ragged.h"
 #include "meta/wrapped.h"
 #include "trace/trace.h"
@@ -16,7 +17,7 @@ using namespace value;
 
 namespace {
 
-OpenWrapper open_wrapper = nullptr;
+AtLoad<OpenWrapper> open_wrapper;
 
 /// Refuses wrappers with changed attributes: the graph runs before replay stores those.
 void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers) {
@@ -34,7 +35,7 @@ void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers) {
 bool open(Trace& trace, Tensor* wrapper) {
   if (wrapper->record->context) return false;
   if (!wrapper->existing()) GRAMME_BUG("a wrapper of which nobody knows what it wraps");
-  open_wrapper(trace, wrapper);
+  (*open_wrapper)(trace, wrapper);
   trace.scope().node(wrapper);
   trace.scope().state<Wrappers>().inputs[wrapper->node] = wrapper;
   return true;
@@ -42,7 +43,7 @@ bool open(Trace& trace, Tensor* wrapper) {
 
 }  // namespace
 
-void set_open_wrapper(OpenWrapper open) { open_wrapper = open; }
+void set_open_wrapper(OpenWrapper open) { open_wrapper.fill() = open; }
 
 std::vector<shape::SymInt> sizes_of_jagged(Trace& trace, Tensor* tensor) {
   open(trace, tensor);

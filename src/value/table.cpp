@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 #include "cpython/objects.h"
 #include "source/source.h"
 #include "value/traits.h"
@@ -16,14 +17,14 @@ namespace gramme::value {
 namespace {
 bool own_equality(PyTypeObject* type) {
   if (type->tp_richcompare == nullptr || type->tp_richcompare == PyBaseObject_Type.tp_richcompare) return false;
-  static PyObject* name = intern("__eq__");
+  static PyObject* const name = intern("__eq__");
   return cpython::type_lookup(type, name) != cpython::type_lookup(&PyBaseObject_Type, name);
 }
 
 /// True if the type has its own __hash__, which may raise or return no int; enumerations' does neither.
 bool own_hash(PyTypeObject* type) {
   if (type->tp_hash == PyBaseObject_Type.tp_hash) return false;
-  static PyObject* name = intern("__hash__");
+  static PyObject* const name = intern("__hash__");
   PyObject* const of_enum = once([] { return cpython::type_lookup(imported_type("enum", "Enum"), name); });
   return cpython::type_lookup(type, name) != of_enum;
 }
@@ -67,11 +68,12 @@ bool has_address(Value* key) {
   return is_address(key) || (tuple && std::any_of(tuple->items.begin(), tuple->items.end(), has_address));
 }
 
-/// A process-wide counter, guarded by the GIL.
-uint64_t next_stamp() {
-  static uint64_t last = 0;
-  return ++last;
-}
+struct State {
+  uint64_t last_stamp = 0;  // GIL, a word
+};
+Lasting<State> state;
+
+uint64_t next_stamp() { return ++state->last_stamp; }
 
 bool all_in(Table& keys, Table& other) {
   bool all = true;

@@ -47,7 +47,6 @@ CELLS = {
     "Option",
 }
 PYTHONS = {"PyObject", "PyTypeObject", "PyCodeObject"}
-_NATIVE = "not moved yet"
 # (room, name): why
 EXCEPTIONS = {
     ("base", "known"): "once(): an atomic pointer, set once",
@@ -59,18 +58,6 @@ EXCEPTIONS = {
     ("aten", "ParameterClass"): "torch's",
     ("cpython", "none"): "an empty place that is only read",
     ("pipeline", "made"): "behind a mutex of its own; the room includes no other",
-    ("native", "count"): f"atomic; {_NATIVE}",
-    ("native", "range"): f"atomic; {_NATIVE}",
-    ("native", "ended"): f"of the thread; {_NATIVE}",
-    ("native", "active"): f"of the thread; {_NATIVE}",
-    ("native", "reused"): f"atomic; {_NATIVE}",
-    ("native", "trusts_generated"): f"GIL, set by tests; {_NATIVE}",
-    ("native", "watching"): f"of the thread; {_NATIVE}",
-    ("native", "warned"): f"of the thread; {_NATIVE}",
-    ("native", "watches"): f"GIL; {_NATIVE}",
-    ("native", "current"): f"of the thread; {_NATIVE}",
-    ("native", "held"): f"GIL; {_NATIVE}",
-    ("native", "cache"): f"an allocator in front of torch's; {_NATIVE}",
 }
 
 HELD = re.compile(r"\b(OfProcess|Lasting|AtLoad)<")

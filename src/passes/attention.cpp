@@ -81,20 +81,27 @@ bool is_flash(const at::RecordFunction& function) {
   return name && name->name == "aten::_scaled_dot_product_flash_attention_for_cpu";
 }
 
+class Watch;
+
+struct Thread {
+  Watch* watch = nullptr;  // the innermost
+};
+thread_local constinit Thread of_thread;
+
 /// Scope that detects whether the operator calls flash attention on its own operands.
 class Watch {
  public:
   Watch(const Attention& self, const Operands& operands)
       : self_(self),
         operands_(operands),
-        before_(std::exchange(current, this)),
+        before_(std::exchange(of_thread.watch, this)),
         handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(begin, end)
                                                .needsInputs(true)
                                                .needsOutputs(true)
                                                .scopes({at::RecordScope::FUNCTION}))) {}
   ~Watch() {
     at::removeCallback(handle_);
-    current = before_;
+    of_thread.watch = before_;
   }
   Watch(const Watch&) = delete;
 
@@ -102,11 +109,11 @@ class Watch {
 
  private:
   static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
-    if (current && is_flash(function)) current->fits_ = current->fits(function.inputs());
+    if (of_thread.watch && is_flash(function)) of_thread.watch->fits_ = of_thread.watch->fits(function.inputs());
     return nullptr;
   }
   static void end(const at::RecordFunction& function, at::ObserverContext*) {
-    if (current && is_flash(function)) current->made_ = function.outputs()[0].toTensor();
+    if (of_thread.watch && is_flash(function)) of_thread.watch->made_ = function.outputs()[0].toTensor();
   }
 
   bool fits(c10::ArrayRef<const c10::IValue> given) const {
@@ -120,7 +127,6 @@ class Watch {
            given[6].toOptional<double>() == self_.scale;
   }
 
-  static thread_local Watch* current;
   const Attention& self_;
   const Operands& operands_;
   Watch* before_;
@@ -128,7 +134,6 @@ class Watch {
   bool fits_ = false;
   at::Tensor made_;
 };
-thread_local Watch* Watch::current = nullptr;
 
 /// What the operator does after choosing flash attention.
 at::Tensor flash(const Attention& self, const Operands& operands) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <typeinfo>
 
+#include "base/process.h"
 #include "tape/composites.h"
 
 namespace gramme::native {
@@ -19,7 +20,10 @@ constexpr std::string_view kKnown[] = {
 #undef NODE
 };
 
-bool trusts_generated = false;
+struct State {
+  bool trusts_generated = false;  // GIL, a word: set by tests
+};
+OfProcess<State> state;
 
 bool is_generated(const torch::autograd::Node& node) {
   return std::strstr(typeid(node).name(), "5torch8autograd9generated") != nullptr;
@@ -30,9 +34,9 @@ bool is_generated(const torch::autograd::Node& node) {
 bool is_known_node(const torch::autograd::Node& node) {
   if (!is_generated(node)) return is_node_of_library(node.name());
   const std::string name = node.name();
-  return trusts_generated || std::ranges::binary_search(kKnown, std::string_view(name));
+  return state->trusts_generated || std::ranges::binary_search(kKnown, std::string_view(name));
 }
 
-void trust_generated_nodes(bool on) { trusts_generated = on; }
+void trust_generated_nodes(bool on) { state->trusts_generated = on; }
 
 }  // namespace gramme::native

@@ -12,15 +12,18 @@
 namespace gramme::native {
 namespace {
 
-thread_local Recorder* watching = nullptr;
+struct Thread {
+  Recorder* watching = nullptr;
+};
+thread_local constinit Thread of_thread;
 
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
-  if (watching) watching->begin(function);
+  if (of_thread.watching) of_thread.watching->begin(function);
   return nullptr;
 }
 
 void on_end(const at::RecordFunction& function, at::ObserverContext*) {
-  if (watching) watching->end(function);
+  if (of_thread.watching) of_thread.watching->end(function);
 }
 
 bool is_mask(const c10::IValue& value) {
@@ -166,7 +169,7 @@ Seen Recorder::describe(const at::Tensor& tensor) const {
 
 // ---- calls
 
-Recorder::Watch::Watch(Recorder& recorder) : before_(std::exchange(watching, &recorder)) {
+Recorder::Watch::Watch(Recorder& recorder) : before_(std::exchange(of_thread.watching, &recorder)) {
   if (before_) return;
   handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(on_begin, on_end)
                                            .needsInputs(true)
@@ -176,7 +179,7 @@ Recorder::Watch::Watch(Recorder& recorder) : before_(std::exchange(watching, &re
 
 Recorder::Watch::~Watch() {
   if (handle_) at::removeCallback(*handle_);
-  watching = before_;
+  of_thread.watching = before_;
 }
 
 const Recorder::Operator& Recorder::operator_of(const at::RecordFunction& function) {

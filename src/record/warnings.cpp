@@ -5,23 +5,26 @@
 
 #include "base/imported.h"
 #include "base/once.h"
+#include "base/process.h"
 
 namespace gramme::native {
 namespace {
 
-thread_local bool warned = false;
-int watches = 0;  // over all threads; guarded by the GIL, as are the variables below
+struct Thread {
+  bool warned = false;
+};
+thread_local constinit Thread of_thread;
 
-/// The original warnings.warn; never released, since the interpreter may have ended by then.
-Owned<>& original() {
-  static auto* const held = new Owned<>;  // no Python: null
-  return *held;
-}
+struct State {
+  int watches = 0;   // GIL: over all threads
+  Owned<> original;  // GIL: warnings.warn as it was
+};
+Lasting<State> state;
 
 /// Adds no Python frame, so the caller's stacklevel stays correct.
 PyObject* note_and_warn(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  warned = true;
-  Owned<> callee = original();
+  of_thread.warned = true;
+  Owned<> callee = state->original;
   return PyObject_Vectorcall(callee.get(), arguments, static_cast<size_t>(count), names);
 }
 
@@ -40,23 +43,23 @@ PyObject* names_of_module() {
 }  // namespace
 
 WarningsWatch::WarningsWatch() {
-  warned = false;
-  if (watches++) return;
+  of_thread.warned = false;
+  if (state->watches++) return;
   PyObject* found = PyDict_GetItemString(names_of_module(), "warn");
   if (found == replacement()) return;  // other code restored our function, found during an earlier watch
-  original() = share(found);
+  state->original = share(found);
   check(PyDict_SetItemString(names_of_module(), "warn", replacement()));
 }
 
 /// Keeps the original alive, because another thread may be about to call it.
 WarningsWatch::~WarningsWatch() {
-  if (--watches || PyDict_GetItemString(names_of_module(), "warn") != replacement()) return;
+  if (--state->watches || PyDict_GetItemString(names_of_module(), "warn") != replacement()) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  if (PyDict_SetItemString(names_of_module(), "warn", original().get()) < 0) PyErr_Clear();
+  if (PyDict_SetItemString(names_of_module(), "warn", state->original.get()) < 0) PyErr_Clear();
   PyErr_Restore(type, value, traceback);
 }
 
-bool WarningsWatch::take() { return std::exchange(warned, false); }
+bool WarningsWatch::take() { return std::exchange(of_thread.warned, false); }
 
 }  // namespace gramme::native

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/process.h"
+
 namespace gramme::native {
 namespace {
 
@@ -27,16 +29,13 @@ struct Block {
 
 struct Blocks {
   std::mutex mutex;
-  std::unordered_map<void*, size_t> sizes;  // of those in use, by address
-  std::vector<Block> kept;                  // the latest last
-  size_t kept_bytes = 0;
-  size_t made = 0, reused = 0;
+  std::unordered_map<void*, size_t> sizes;  // mutex: of those in use, by address
+  std::vector<Block> kept;                  // mutex: the latest last
+  size_t kept_bytes = 0;                    // mutex
+  size_t given = 0;                         // mutex: as in LargeBlocks
+  size_t reused = 0;                        // mutex: the same
 };
-
-Blocks& blocks() {
-  static auto* blocks = new Blocks;  // no Python: addresses; tensors may outlive everything
-  return *blocks;
-}
+Lasting<Blocks> blocks;  // tensors may outlive everything
 
 /// A kept block that is at most an eighth too large. The caller holds the mutex.
 std::optional<Block> take_kept(Blocks& all, size_t size) {
@@ -84,18 +83,18 @@ std::vector<Block> keep(Blocks& all, Block block) {
 void* map_large(size_t bytes) {
   const size_t size = rounded_up(bytes, kPage);
   if (size < bytes || size + kHugePage < size) return nullptr;
-  Blocks& all = blocks();
+  Blocks& all = *blocks;
   std::lock_guard lock(all.mutex);
   std::optional<Block> block = take_kept(all, size);
   if (!block) block = map_new(size);
   if (!block) return nullptr;
   all.sizes.emplace(block->begin, block->size);
-  ++all.made;
+  ++all.given;
   return block->begin;
 }
 
 bool unmap_large(void* begin) {
-  Blocks& all = blocks();
+  Blocks& all = *blocks;
   std::vector<Block> dropped;
   {
     std::lock_guard lock(all.mutex);
@@ -109,9 +108,9 @@ bool unmap_large(void* begin) {
 }
 
 LargeBlocks large_blocks() {
-  Blocks& all = blocks();
+  Blocks& all = *blocks;
   std::lock_guard lock(all.mutex);
-  return {all.made, all.reused, all.kept_bytes};
+  return {all.given, all.reused, all.kept_bytes};
 }
 
 }  // namespace gramme::native

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/once.h"
+#include "base/process.h"
 #include "tape/large_memory.h"
 
 namespace gramme::native {
@@ -57,7 +57,8 @@ struct List {
 /// The shared address range and free lists.
 class Range {
  public:
-  Range() {
+  /// Call once, before the first block is taken.
+  void reserve() {
     void* reserved = mmap(nullptr, kClasses * kClassBytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved != MAP_FAILED) begin_ = static_cast<char*>(reserved);
@@ -98,34 +99,42 @@ class Range {
   std::array<size_t, kClasses> carved_{};
 };
 
-Range& range() {
-  static auto* range = new Range;  // no Python: addresses;  // tensors may outlive everything
-  return *range;
-}
+class Cache;
+
+struct State {
+  std::once_flag once;             // atomic: that the next two are made
+  Range range;                     // mutex: its own
+  Cache* cache = nullptr;          // atomic: set once
+  std::atomic<size_t> reused = 0;  // atomic: blocks given again
+};
+Lasting<State> state;  // tensors may outlive everything
+
+struct Thread {
+  std::array<bool, 2> served{};  // by Served
+  bool ended = false;            // Kept is gone
+};
+thread_local constinit Thread of_thread;
 
 /// One thread's free blocks, which become shared when the thread ends.
 struct Kept {
   ~Kept() {
     for (size_t i = 0; i < kClasses; ++i)
-      while (Block* block = lists[i].pop()) range().give(i, block);
-    ended = true;
+      while (Block* block = lists[i].pop()) state->range.give(i, block);
+    of_thread.ended = true;
   }
   std::array<List, kClasses> lists;
-  static inline thread_local bool ended = false;
 };
-
 thread_local Kept kept;
-thread_local std::array<bool, 2> served{};  // by Served
-bool& serves(Served what) { return served[static_cast<size_t>(what)]; }
-std::atomic<size_t> reused{0};
+
+bool& serves(Served what) { return of_thread.served[static_cast<size_t>(what)]; }
 
 void release(void* address) {
-  const size_t index = range().class_of(address);
+  const size_t index = state->range.class_of(address);
   auto* block = static_cast<Block*>(address);
-  if (!Kept::ended && (kept.lists[index].count + 1) * block_size(index) <= kThreadClassBytes)
+  if (!of_thread.ended && (kept.lists[index].count + 1) * block_size(index) <= kThreadClassBytes)
     kept.lists[index].push(block);
   else
-    range().give(index, block);
+    state->range.give(index, block);
 }
 
 // ---- the allocator
@@ -152,8 +161,8 @@ class Cache final : public c10::Allocator {
     const size_t index = class_of(bytes);
     Block* block = kept.lists[index].pop();
     bool used = block != nullptr;
-    if (!block) block = range().take(index, &used);
-    if (used) reused.fetch_add(1, std::memory_order_relaxed);
+    if (!block) block = state->range.take(index, &used);
+    if (used) state->reused.fetch_add(1, std::memory_order_relaxed);
     return block;
   }
   static void release_any(void* address);
@@ -161,35 +170,31 @@ class Cache final : public c10::Allocator {
   c10::Allocator* below_;
 };
 
-/// The allocator, installed permanently in front of the original one; blocks of both are freed through it.
-Cache& cache() {
-  // no Python: an allocator of c10, put in place once
-  static Cache* const cache = [] {
-    auto* made = new Cache(c10::GetCPUAllocator());
-    constexpr uint8_t kHighest = 255;
-    c10::SetCPUAllocator(made, kHighest);
-    return made;
-  }();
-  return *cache;
+void Cache::release_any(void* address) {
+  if (state->range.holds(address)) return release(address);
+  if (unmap_large(address)) return;
+  state->cache->below_->raw_deleter()(address);
 }
 
-void Cache::release_any(void* address) {
-  if (range().holds(address)) return release(address);
-  if (unmap_large(address)) return;
-  cache().below_->raw_deleter()(address);
+/// Puts the allocator in front of the original one, for good; blocks of both are freed through it.
+void install() {
+  state->range.reserve();
+  state->cache = new Cache(c10::GetCPUAllocator());
+  constexpr uint8_t kHighest = 255;
+  c10::SetCPUAllocator(state->cache, kHighest);
 }
 
 }  // namespace
 
 void MemoryScope::enter() {
-  cache();
+  std::call_once(state->once, install);
   before_ = std::exchange(serves(what_), true);
 }
 
 void MemoryScope::leave() { serves(what_) = before_; }
 
 MemoryStatistics memory_statistics() {
-  return {reused.load(), range().carved(), kClasses * kClassBytes, large_blocks()};
+  return {state->reused.load(), state->range.carved(), kClasses * kClassBytes, large_blocks()};
 }
 
 }  // namespace gramme::native

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/gil.h"
+#include "base/process.h"
 #include "training/graft.h"
 #include "training/leaves.h"
 
@@ -26,6 +27,11 @@ using torch::autograd::Node;
 using torch::autograd::variable_list;
 using torch::dynamo::autograd::CompiledNodeArgs;
 using torch::dynamo::autograd::SwapSavedVariables;
+
+struct State {
+  std::atomic<uint64_t> graphs = 0;  // atomic: of compiled autograd, each for one node
+};
+Lasting<State> state;
 
 void add_slot(Node& node, const Slot& slot) {
   node.add_input_metadata(slot.metadata.options(), slot.metadata.shape_as_dim_vector(),
@@ -85,10 +91,9 @@ class RecordedBackward final : public NodeOfForward {
 
   // For compiled autograd, which calls the node in a graph for this node alone. Later calls are the engine's.
   void compiled_args(CompiledNodeArgs& args) const override {
-    static std::atomic<uint64_t> count = 0;
     if (call->grafted) return;
     call->training->stop("compiled autograd went through the graph");
-    args.collect(static_cast<size_t>(++count));
+    args.collect(static_cast<size_t>(++state->graphs));
   }
   variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) override;
 

@@ -37,7 +37,7 @@ std::vector<size_t> places(const std::vector<Node*>& nodes, const std::vector<co
 /// Records which inputs are written, and by which nodes.
 void note_writes(const trace::Scope& scope, HandedOver& record) {
   const std::vector<Node*>& placeholders = scope.graph().placeholders();
-  scope.each_written_input([&](PyObject* written) {
+  scope.writes().each_input([&](PyObject* written) {
     const auto found =
         std::ranges::find_if(placeholders, [&](const Node* node) { return scope.input(node) == written; });
     if (found == placeholders.end())
@@ -45,7 +45,7 @@ void note_writes(const trace::Scope& scope, HandedOver& record) {
     else
       record.written.push_back(static_cast<size_t>(found - placeholders.begin()));
   });
-  for (const Node* node : scope.graph().nodes()) record.writes.push_back(scope.writes(node));
+  for (const Node* node : scope.graph().nodes()) record.writes.push_back(scope.writes().is_by(node));
 }
 
 /// True if an operand or the result needs a gradient, or it has several results, whose gradients are not known.
@@ -65,7 +65,7 @@ HandedOver handed_over(const trace::Trace& trace) {
   const trace::Scope& scope = trace.scope();
   HandedOver record;
   record.grad_at_start = scope.grad_at_start();
-  record.writes_inputs = scope.inputs_written();
+  record.writes_inputs = scope.writes().has_inputs();
   record.has_wrappers = scope.has_wrappers();
   record.has_unbacked = takes_data(trace);
   const auto& views = scope.state<trace::WrapperViews>().nodes;
@@ -85,8 +85,8 @@ CallInputs call_inputs(const trace::Trace& trace) {
   const trace::Scope& scope = trace.scope();
   CallInputs inputs;
   for (const Node* node : scope.graph().placeholders()) inputs.objects.push_back(scope.input(node));
-  if (!scope.inputs_written()) return inputs;
-  scope.each_written_input([&](PyObject* written) { inputs.written.push_back(written); });
+  if (!scope.writes().has_inputs()) return inputs;
+  scope.writes().each_input([&](PyObject* written) { inputs.written.push_back(written); });
   const std::vector<Node*>& placeholders = scope.graph().placeholders();
   for (const trace::Memory& each : scope.memory()) {
     const auto found = std::ranges::find(placeholders, each.input);

@@ -77,7 +77,7 @@ class Question {
   }
   /// True if a write in the segment may have touched the tensor's memory.
   bool is_written(const Tensor* tensor) const {
-    return trace_.scope().inputs_written() || trace_.scope().is_written_around(tensor);
+    return trace_.scope().writes().has_inputs() || trace_.scope().writes().is_written_around(tensor);
   }
   /// Fixes the sizes, because the answer holds for the present ones.
   void fix() {

@@ -68,7 +68,7 @@ class Prepended {
 Owned<> as_it_began(Trace& trace, Value* value) {
   if (Owned<> known = trace.concrete(value)) return known;
   const Value* seen = trace.see(value);
-  const bool unchanged = trace.effects().empty() && trace.scope().written().empty();
+  const bool unchanged = trace.effects().empty() && trace.scope().writes().empty();
   return seen->existing() && seen->object && unchanged ? share(seen->object) : Owned<>();
 }
 

@@ -155,7 +155,7 @@ bool is_mesh(const Object* object) {
 }  // namespace
 
 Argument Scope::passed(Tensor* tensor) {
-  if (tensor->late == Tensor::Closed) cannot(Reason::LateEffect, "an operation on a tensor");
+  if (writes_.late(tensor) == effects::Late::Closed) cannot(Reason::LateEffect, "an operation on a tensor");
   Argument result;
   result.kind = Argument::Tensor;
   result.node = node(tensor);

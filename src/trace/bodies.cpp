@@ -5,7 +5,6 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "trace/scope.h"
-#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -49,27 +48,11 @@ graph::Node* Scope::take_out(graph::Node* node) {
   return node;
 }
 
-void Scope::settle(const graph::Node* caller, const graph::Graph* body) {
-  auto settle = [&](const graph::Node*& node) {
-    if (node && node->graph == body) node = caller;
-  };
-  for (Write& write : writes_) settle(write.node);
-  settle(reshaped_);
-  settle(entered_);
-}
-
-void Scope::note_writes_around(const value::Tensor* tensor) {
-  tensor = storage_root(tensor);
-  const auto is_of = [&](const graph::Graph* graph) { return tensor->node && tensor->node->graph->is_in(graph); };
-  for (graph::Graph* graph = graph_; graph->around() && !is_of(graph); graph = graph->around())
-    graph->writes_around = true;
-}
-
 void Scope::expect_program() {
   if (capture_.contract.breaks && !capture_.effects().empty())
     cannot(Reason::LateEffect, "a function of the program in the graph, which may look at what was written");
-  expect_python(false);
-  enters_ = true;
+  writes_.expect_python(false, raising());
+  writes_.expect_program();
 }
 
 Argument Scope::attribute(const std::string& name, PyObject* object) {
@@ -104,7 +87,7 @@ void Scope::runs(graph::Node* node, const Argument& argument) {
   graph::Graph* body = argument.node->body;
   body->caller = body->caller && body->caller != node ? nullptr : node;
   for (const graph::Node* inside : body->nodes()) node->operators += inside->operators;
-  settle(node, body);
+  writes_.settle(node, body);
 }
 
 graph::Node* Scope::emit_operator(PyObject* target, const std::vector<Argument>& args,
@@ -124,8 +107,7 @@ graph::Node* Scope::emit_operator(PyObject* target, const std::vector<Argument>&
   call.keyword_count = static_cast<uint32_t>(keywords.size());
   graph::Node* node = graph_->call(call, capture_.position());
   node->effect = true;
-  if (enters_ && !entered_) entered_ = node;
-  enters_ = false;
+  writes_.note_operator(node);
   for (const Argument& argument : args) runs(node, argument);
   return node;
 }

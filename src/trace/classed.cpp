@@ -66,7 +66,7 @@ void Scope::refuse_classes(const meta::Outcome& outcome, const std::vector<Tenso
 
 Tensor* Scope::as_class(Tensor* tensor, PyTypeObject* type, bool view) {
   const meta::Record& record = *tensor->record;
-  if (tensor->late != Tensor::Free) cannot(Reason::LateEffect, "as_subclass() of a tensor");
+  if (writes_.late(tensor) != effects::Late::Free) cannot(Reason::LateEffect, "as_subclass() of a tensor");
   if (record.inner || record.is_inference || aten::inference_mode() || (record.requires_grad && !aten::grad_enabled()))
     cannot(Reason::TensorSubclass, "a tensor of another class in this mode");
   note_class(type);

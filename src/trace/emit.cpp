@@ -13,7 +13,6 @@
 #include "trace/refusals.h"
 #include "trace/scope.h"
 #include "trace/settings.h"
-#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -228,7 +227,7 @@ bool Scope::is_refused(const meta::Outcome& outcome, const std::vector<Tensor*>&
     return mutation.record->requires_grad && leaves.at(mutation.leaf)->special_view;
   };
   return std::ranges::any_of(outcome.mutations, written) || std::ranges::any_of(leaves, [&](const Tensor* leaf) {
-           return leaf->special_view && leaf->record->requires_grad && is_written_around(leaf);
+           return leaf->special_view && leaf->record->requires_grad && writes_.is_written_around(leaf);
          });
 }
 
@@ -261,13 +260,6 @@ bool may_be_refused(const std::vector<Tensor*>& leaves) {
          std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->requires_grad; });
 }
 }  // namespace
-
-bool Scope::is_written_around(const Tensor* tensor) const {
-  tensor = storage_root(tensor);
-  return tensor->memory_written || (tensor->existing() && std::ranges::any_of(writes_, [&](const Write& write) {
-                                      return aten::same_storage(write.root->object, tensor->object);
-                                    }));
-}
 
 namespace {
 /// True if the call runs the code of a tensor wrapper class other than a traceable one; traceable classes only compute.
@@ -355,7 +347,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (const Refusal* row = refusals::first<Stage::Outcome>(facts)) refuse(*row, call, &outcome);
   const bool may_raise = outcome.may_raise || refused || may_be_refused(leaves) ||
                          overlaps_in_part(call, outcome, leaves) || types_may_be_refused(call, outcome);
-  expect_write(outcome, leaves, may_raise);
+  if (!outcome.mutations.empty()) writes_.expect_write(outcome, leaves, may_raise, raising(), restorable());
   if (may_raise) expect_raise();
   const bool effects = !capture_.effects().empty();
   facts.add(fact::LateState, late_state_ && (!is_late_ || is_late_(capture_)));
@@ -363,7 +355,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   facts.add(fact::AfterEffects, effects);
   facts.add(fact::HooksHear, effects && aten::saved_tensors_hooked());
   if (const Refusal* row = refusals::first<Stage::Order>(facts)) refuse(*row, call);
-  if (python || (entered_ && may_raise)) expect_python(!outcome.mutations.empty());
+  if (python || (writes_.has_python() && may_raise)) writes_.expect_python(!outcome.mutations.empty(), raising());
   if (has_classes_) refuse_classes(outcome, leaves);
   if (has_leaf_views_) refuse_leaf_views(outcome, leaves, python);
   refuse_writes(call, outcome, leaves, args);
@@ -372,7 +364,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   const bool overwritten = overwrites(call, leaves);
   graph::Node* node = graph_->call(call, capture_.position());
   node->operators = outcome.operators;
-  if (python && !entered_) entered_ = node;
+  if (python) writes_.note_python(node);
   node->effect = (call.target != getitem() && !meta::reads_part(call.target)) || may_raise;
   if (asks_ || !levels_.empty()) {
     size_t i = 0;
@@ -385,13 +377,14 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   const bool follows_contents =
       capture_.contract.as_is && graph_ == &root_ && levels_.empty() && is_in_optimizer(capture_);
   if (follows_contents && !outcome.mutations.empty())
-    writes = contents_.expected(call, leaves, numbers_, [this](const Tensor* input) { return is_written(input); });
+    writes =
+        contents_.expected(call, leaves, numbers_, [this](const Tensor* input) { return writes_.is_written(input); });
   apply_mutations(outcome, leaves, node, overwritten);
   contents_.write(writes);
-  if (may_raise || caught_) restored_ = writes_.size();
+  writes_.note_done(may_raise);
   Value* result = result_value(outcome.result, node, leaves);
   if (follows_contents)
-    contents_.note_made(call, leaves, result, [this](const Tensor* input) { return is_written(input); });
+    contents_.note_made(call, leaves, result, [this](const Tensor* input) { return writes_.is_written(input); });
   for (shape::Expr condition : std::exchange(waiting_, {})) assert_true(condition);
   return result;
 }
@@ -428,7 +421,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
     Tensor* tensor = leaves.at(became.leaf);
     tensor->record = meta::with_type(became.record, tensor->record->type);
   }
-  written_ += outcome.opaque || !outcome.mutations.empty();
+  if (outcome.opaque || !outcome.mutations.empty()) writes_.count_write();
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);
     capture_.writes(tensor);
@@ -436,7 +429,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
     const meta::Record* before = std::exchange(tensor->record, after);
     note_written(tensor, before);
     note_input_written(tensor, node, overwritten);
-    note_writes_around(tensor);
+    effects::WriteLedger::note_around(tensor, graph_);
     if (!has_classes_) continue;
     note_parts_written(tensor, node);
     if (before->context != after->context) state<Wrappers>().likenesses.erase(tensor);
@@ -446,7 +439,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   for (Tensor* leaf : leaves) {
     capture_.writes(leaf);
     note_input_written(leaf, node, false);
-    note_writes_around(leaf);
+    effects::WriteLedger::note_around(leaf, graph_);
   }
 }
 

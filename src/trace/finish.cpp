@@ -70,7 +70,7 @@ void check_modes_left(Trace& trace) {
 /// each.
 class Lasting {
  public:
-  explicit Lasting(const Trace& trace) : trace_(trace), first_(trace.scope().lasting()) {
+  explicit Lasting(const Trace& trace) : trace_(trace), first_(trace.scope().writes().lasting(trace.scope().inputs())) {
     if (first_) made_ = trace.scope().graph().nodes();
   }
   /// Call after the effect's replay was emitted. Parts are ordered; from the first that needs a graph output on, none
@@ -156,10 +156,10 @@ void refuse_views_made_anew(Trace& trace) {
 /// True if a gradient may flow back into the graph.
 bool is_differentiated(Trace& trace) {
   static PyObject* const requires_grad = intern("requires_grad");
-  bool found = !trace.scope().gained().empty();
+  bool found = !trace.scope().writes().gained().empty();
   for (const graph::Node* output : trace.scope().graph().outputs)
     found |= output->record && output->record->requires_grad;
-  trace.scope().each_written_input(
+  trace.scope().writes().each_input(
       [&](PyObject* input) { found |= take(PyObject_GetAttr(input, requires_grad)).get() == Py_True; });
   return found;
 }
@@ -226,7 +226,8 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   guard_identity(trace);
   trace.scope().place_symbols();
   std::vector<plan::Restored> restored;
-  for (auto [tensor, content] : trace.scope().restored()) restored.push_back({rebuild.read(tensor->source), content});
+  for (auto [tensor, content] : trace.scope().writes().restored(trace.scope().inputs()))
+    restored.push_back({rebuild.read(tensor->source), content});
   std::vector<int> inputs = graph_inputs(trace.scope().graph(), rebuild);
   std::vector<guards::Fact> facts = facts_needed(trace, rebuild.reads());
   plan::GuardDescription guards = describe_guards(trace, std::move(facts), rebuild.reads());

@@ -103,10 +103,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       if (asks_ || !levels_.empty()) remembered_[node] = tensor;
       if (result.wraps_leaf >= 0)
         unwrap(tensor, result.wraps_at - 1)->inner = unwrap(leaves.at(result.wraps_leaf), result.wraps_unwrapped);
-      if (result.shared) {  // in ways that are unknown
-        late_.push_back(tensor);
-        tensor->late = Tensor::Fixed;
-      }
+      if (result.shared) writes_.set_late(tensor, effects::Late::Fixed);  // in ways that are unknown
       if (result.memory_of >= 0) tensor->base = remembered_.at(history_.node_of(result.memory_of));
       if (result.view_of < 0) return tensor;
       tensor->base = leaves.at(result.view_of);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "aten/state.h"
+#include "effects/write_ledger.h"
 #include "graph/graph.h"
 #include "meta/history.h"
 #include "meta/unbacked.h"
@@ -110,28 +111,11 @@ class Scope {
   // ---- functions with gradients of their own
   /// Gives the tensor a new node and description, since autograd has a new node for it and its views.
   void rebase(value::Tensor* tensor, const meta::Record* record, graph::Node* node);
-  /// Notes that the tensor's present content is saved: a later write to its memory ends the segment.
-  void keep_unwritten(value::Tensor* tensor);
 
   // ---- inputs
-  /// True if memory that the tensor shares was written in the segment.
-  bool is_written_around(const value::Tensor* tensor) const;
-  /// The real object behind a placeholder.
+  /// The real objects behind the placeholders.
+  const std::unordered_map<const graph::Node*, PyObject*>& inputs() const { return inputs_; }
   PyObject* input(const graph::Node* placeholder) const { return inputs_.at(placeholder); }
-  bool inputs_written() const { return inputs_written_; }  // some graph input was written in place
-  /// The real inputs that are written in place.
-  template <class F>
-  void each_written_input(F&& f) const {
-    for (const Write& write : writes_) f(write.root->object);
-  }
-  /// True if the node is noted as writing an input.
-  bool writes(const graph::Node* node) const {
-    return std::ranges::any_of(writes_, [node](const Write& write) { return write.node == node; });
-  }
-  /// Existing tensors that require a gradient since a write.
-  const std::vector<value::Tensor*>& gained() const { return gained_; }
-  /// Tensors whose requires_grad the program set; their views follow it.
-  const std::vector<value::Tensor*>& toggled() const { return toggled_; }
   /// Called when a real tensor was looked into.
   void found(value::Tensor* tensor);
   /// Makes each symbol of a tensor input an input of its own, before the first tensor that has it.
@@ -242,8 +226,6 @@ class Scope {
   /// segment. Ends the segment if an operation has used the tensor already, since some backends' gradients would bypass
   /// the attachment.
   void fix(value::Tensor* tensor, const char* effect);
-  /// The same for something that the graph attaches.
-  void hold(value::Tensor* tensor);
   /// Notes that the graph registers a hook on the tensor, which would be lost outside the graph.
   void hook_inside(const value::Tensor* tensor) { hooked_.emplace(tensor, capture_.steps()); }
   /// Call when the tensor leaves the graph.
@@ -263,17 +245,11 @@ class Scope {
   /// Notes a default dtype that the program set: later calls are inferred under it, but run under the former one.
   void note_default_dtype(PyObject* before, PyObject* now);
 
-  // ---- what is put back if the graph raises (restore.cpp)
-  /// Call before an operation that may raise: inputs written so far must be restored in that case. Ends the segment if
-  /// one cannot be and the program would notice.
+  // ---- writes in place (written.cpp)
+  effects::WriteLedger& writes() { return writes_; }
+  const effects::WriteLedger& writes() const { return writes_; }
+  /// Call before an operation that may raise: see WriteLedger::expect_raise.
   void expect_raise();
-  /// The inputs that must be saved for that. False: the version alone, since every run overwrites the content before it
-  /// reads it.
-  std::vector<std::pair<value::Tensor*, bool>> restored() const;
-  /// Inputs that the graph writes.
-  std::vector<const value::Tensor*> written() const;
-  /// The first node that writes an input which is not restored; null if there is none. After it nothing may run twice.
-  const graph::Node* lasting() const;
 
  private:
   struct BodyState {
@@ -285,11 +261,7 @@ class Scope {
   graph::Node* here(graph::Node* node);
   bool is_of_graph(const graph::Node* node) const { return node->graph == graph_; }
   graph::Node* take_out(graph::Node* node);
-  /// Attributes writes by the body's nodes to the node that runs the body.
-  void settle(const graph::Node* caller, const graph::Graph* body);
   void runs(graph::Node* node, const meta::Argument& argument);
-  /// Notes a write to the tensor for each body that it is from outside of.
-  void note_writes_around(const value::Tensor* tensor);
 
   Value* emit_call(meta::Call& call, const Args& args);
   Value* emit_filled(meta::Call& call, const Args& args);
@@ -339,18 +311,14 @@ class Scope {
   void refuse_leaf_views(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool python) const;
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
                        bool overwritten);
-  bool can_be_put_back(const value::Tensor* root);
+  effects::Raising raising() const;
+  effects::WriteLedger::Restorable restorable() const;
   /// Notes the write for every tensor that shares the memory, and for those that require a gradient since; `before` is
   /// the tensor's former record.
   void note_written(value::Tensor* tensor, const meta::Record* before);
   /// True if the call overwrites an input that nothing has read yet.
   bool overwrites(const meta::Call& call, const std::vector<value::Tensor*>& leaves) const;
   void note_input_written(value::Tensor* tensor, const graph::Node* node, bool overwritten);
-  /// Call before an operation that writes and may raise itself.
-  void expect_write(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool may_raise);
-  void refuse_lasting_write() const;
-  /// Call before an operator with a kernel in Python, or one that may raise after such an operator.
-  void expect_python(bool writes);
 
   /// Overloads that make the argument for a value of each kind.
   meta::Argument passed(value::Constant* constant);
@@ -366,16 +334,6 @@ class Scope {
   graph::Node* first_of(const value::Number* number, graph::Node* made);
 
   class Arithmetic;
-  struct Write {
-    value::Tensor* root;
-    const graph::Node* node;
-    bool overwritten;  // its only write overwrites all of it
-    bool content;      // only content changed, unrecorded by autograd
-  };
-  bool is_written_over(const Write& write) const;
-  /// True if the write is undone when the graph raises.
-  bool is_put_back(const Write& write) const;
-  bool is_written(const value::Tensor* input) const;
 
   Capture& capture_;
   graph::Graph root_;
@@ -390,7 +348,6 @@ class Scope {
   };
   std::unordered_map<const graph::Node*, value::Tensor*> as_tensors_;  // by number nodes of the segment's graph
   std::unordered_map<const graph::Node*, Item> items_;
-  size_t written_ = 0;  // number of operations that wrote
   const char* refused_by_ = "";
   std::unordered_map<const graph::Node*, PyObject*> inputs_;
   std::unordered_map<const graph::Node*, value::Number*> number_inputs_;
@@ -400,17 +357,9 @@ class Scope {
   std::vector<value::Number*> numbers_;  // of the call being built, likewise
   bool numpy_ints_ = false;              // the call being built takes NumPy ints as ints
   std::unordered_map<const value::Tensor*, const meta::Record*> described_;  // inputs of sizes that vary, as found
-  std::vector<Write> writes_;              // inputs written in place, by their first writes
-  size_t restored_ = 0;                    // how many come before or in an operation that may raise
-  bool caught_ = false;                    // the program may handle what an operation raises
-  const graph::Node* reshaped_ = nullptr;  // first node that changed more of an input than content
-  const graph::Node* entered_ = nullptr;   // first operator in Python, with unknown side effects
-  bool enters_ = false;                    // the next operator is one
-  bool repeats_ = false;                   // operators in Python may run twice, for the program's handlers
-  std::vector<value::Tensor*> late_;       // fixed or closed
+  effects::WriteLedger writes_;
   std::unordered_map<const value::Tensor*, size_t> hooked_;  // hook_inside(): at which root step
-  std::vector<value::Tensor*> gained_, toggled_;
-  bool inputs_written_ = false, random_ = false, autograd_seen_ = false, sets_modes_ = false;
+  bool random_ = false, autograd_seen_ = false, sets_modes_ = false;
   bool has_leaf_views_ = false;  // under a backend that may not support them
   aten::GlobalState state_;
   bool grad_at_start_;

@@ -153,7 +153,7 @@ void Scope::note_item(Number* number, Tensor* tensor) {
   if (number->type == &PyBool_Type) number->range = {0, 1};
   // compilers' kernels take 32-bit floats
   if (number->type == &PyFloat_Type && (narrow || capture_.contract.as_is)) number->range = range;
-  if (!number->expr && graph_ == &root_) items_[number->node] = {tensor, written_};
+  if (!number->expr && graph_ == &root_) items_[number->node] = {tensor, writes_.count()};
 }
 
 /// The tensor whose item the node takes, if its content is still the same; else null. It is more exact than the item,
@@ -164,7 +164,7 @@ Tensor* Scope::copied_item(const graph::Node* item) {
   static PyObject* const names[] = {copy};
   PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
   const auto found = items_.find(item);
-  if (found == items_.end() || found->second.written != written_ || graph_ != &root_) return nullptr;
+  if (found == items_.end() || found->second.written != writes_.count() || graph_ != &root_) return nullptr;
   if (found->second.tensor->node != item->call.args[0].node) return nullptr;  // the tensor was written since
   Value* tensor = found->second.tensor;
   const std::vector<shape::SymInt>& sizes = found->second.tensor->record->sizes;
@@ -247,11 +247,7 @@ bool Scope::assert_true(Number* number) {
 }
 
 bool Scope::may_assert() {
-  const bool lasts = reshaped_ || (entered_ && !repeats_) ||
-                     std::ranges::any_of(writes_, [](const Write& write) { return !write.content; });
-  if (lasts || graph_ != &root_ || !levels_.empty()) return false;
-  caught_ = caught_ || !capture_.contract.locates;
-  return true;
+  return graph_ == &root_ && levels_.empty() && writes_.may_assert(capture_.contract.locates);
 }
 
 bool Scope::assert_true(Tensor* tensor, bool holds, Value* text) {

@@ -19,12 +19,12 @@ namespace {
 OpenWrapper open_wrapper = nullptr;
 
 /// Refuses wrappers with changed attributes: the graph runs before replay stores those.
-void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers) {
-  const auto changed = [](const Tensor* tensor) {
-    return !tensor->attributes.empty() || tensor->late == Tensor::Closed;
+void refuse_changed(const Scope& scope, const Tensor* wrapper) {
+  const auto changed = [&](const Tensor* tensor) {
+    return !tensor->attributes.empty() || scope.writes().late(tensor) == effects::Late::Closed;
   };
   bool found = changed(wrapper);
-  wrappers.each_known(wrapper, [&](const Tensor* part) { found |= changed(part); });
+  scope.state<Wrappers>().each_known(wrapper, [&](const Tensor* part) { found |= changed(part); });
   if (found)
     cannot(Reason::LateEffect,
            std::string("an operation on a ") + wrapper->record->type->tp_name + " whose attributes were set");
@@ -55,7 +55,7 @@ void open_operand(Trace& trace, Tensor* tensor) {
   if (!meta::is_wrapper(tensor->record->type)) return;
   if (tensor->record->opaque) cannot(Reason::TensorSubclass, "a jagged tensor in an operator that takes functions");
   open(trace, tensor);
-  refuse_changed(tensor, trace.scope().state<Wrappers>());
+  refuse_changed(trace.scope(), tensor);
 }
 
 Wrappers::Part& Wrappers::find(const Tensor* wrapper, size_t place) {
@@ -67,11 +67,10 @@ Wrappers::Part& Wrappers::find(const Tensor* wrapper, size_t place) {
 
 bool Scope::open_wrappers() {
   bool opened = false;
-  const auto& wrappers = state<Wrappers>();
   for (Tensor* leaf : std::vector<Tensor*>(leaves_)) {
     if (!meta::is_wrapper(leaf->record->type)) continue;
     opened |= open(static_cast<Trace&>(capture_), leaf);
-    refuse_changed(leaf, wrappers);
+    refuse_changed(*this, leaf);
   }
   return opened;
 }

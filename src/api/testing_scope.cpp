@@ -1,0 +1,153 @@
+// Test-only bindings of the parts of a scope, each without a scope or a capture.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "api/testing.h"
+#include "effects/write_ledger.h"
+#include "meta/record.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gramme::api {
+namespace {
+
+/// A ledger of tensors and nodes, which the test knows by their numbers.
+class TestLedger {
+ public:
+  /// An input of the graph.
+  size_t input(nb::object tensor) {
+    value::Tensor& made = add(tensor, pool_.stack(static_cast<int>(tensors_.size())));
+    made.node = graph_.placeholder(made.source, made.record);
+    inputs_[made.node] = made.object;
+    return tensors_.size() - 1;
+  }
+  /// A tensor that the graph computes: `of` is the number of the one it views, if any.
+  size_t made(nb::object tensor, std::optional<size_t> of) {
+    value::Tensor& made = add(tensor, nullptr);
+    made.node = nodes_.at(node());
+    if (!of) return tensors_.size() - 1;
+    made.base = &tensors_.at(*of);
+    made.differentiable = true;
+    made.base->views.push_back(&made);
+    return tensors_.size() - 1;
+  }
+  /// A call in the present graph.
+  size_t node() {
+    meta::Call call;
+    call.target = Py_None;
+    nodes_.push_back(within_->call(call, nullptr));
+    return nodes_.size() - 1;
+  }
+  void enter_body() { within_ = within_->make_body("body"); }
+  /// Ends the body; the node runs it. True if the body wrote to a tensor from outside.
+  bool leave_body(size_t caller) {
+    graph::Graph* body = within_;
+    within_ = body->around();
+    ledger_.settle(nodes_.at(caller), body);
+    return body->writes_around;
+  }
+  /// A write by the node, after which the tensor is like `after`.
+  void write(size_t tensor, size_t node, nb::object after, bool restorable, bool overwritten) {
+    value::Tensor* written = &tensors_.at(tensor);
+    const meta::Record* before = written->record;
+    if (!after.is_none()) written->record = meta::record_of(after.ptr());
+    ledger_.refuse_write(written, before);
+    ledger_.note_memory(written, before, 1);
+    ledger_.note_gain(written, before);
+    ledger_.note_input(written, nodes_.at(node), overwritten, [=](const value::Tensor*) { return restorable; });
+    ledger_.note_done(false);
+    effects::WriteLedger::note_around(written, within_);
+  }
+  void expect_raise(bool handled) { ledger_.expect_raise(raising(handled)); }
+  void python(size_t node, bool handled, bool breaks) {
+    effects::Raising now = raising(handled);
+    now.breaks = breaks;
+    ledger_.expect_python(false, now);
+    ledger_.note_python(nodes_.at(node));
+  }
+  void close(size_t tensor) { ledger_.set_late(&tensors_.at(tensor), effects::Late::Closed); }
+  void keep_unwritten(size_t tensor) { ledger_.keep_unwritten(&tensors_.at(tensor)); }
+  bool is_closed(size_t tensor) const { return ledger_.late(&tensors_.at(tensor)) == effects::Late::Closed; }
+
+  std::vector<std::pair<size_t, bool>> restored() const {
+    std::vector<std::pair<size_t, bool>> found;
+    for (const auto& [tensor, content] : ledger_.restored(inputs_)) found.emplace_back(number(tensor), content);
+    return found;
+  }
+  std::optional<size_t> lasting() const {
+    const auto found = std::ranges::find(nodes_, ledger_.lasting(inputs_));
+    return found == nodes_.end() ? std::nullopt : std::optional(static_cast<size_t>(found - nodes_.begin()));
+  }
+  std::vector<size_t> written() const { return numbers(ledger_.inputs()); }
+  std::vector<size_t> gained() const { return numbers(ledger_.gained()); }
+  bool is_written_around(size_t tensor) const { return ledger_.is_written_around(&tensors_.at(tensor)); }
+  bool requires_grad(size_t tensor) const { return tensors_.at(tensor).record->requires_grad; }
+
+ private:
+  static effects::Raising raising(bool handled) {
+    return {.runs = true,
+            .locates = true,
+            .functionalizes = false,
+            .breaks = true,
+            .after_effects = false,
+            .handles = [=](bool) { return handled; }};
+  }
+  value::Tensor& add(nb::object tensor, const source::Source* source) {
+    kept_.append(tensor);
+    value::Tensor& made = tensors_.emplace_back(source, source ? tensor.ptr() : nullptr);
+    made.record = meta::record_of(tensor.ptr());
+    return made;
+  }
+  size_t number(const value::Tensor* tensor) const {
+    return static_cast<size_t>(std::ranges::find_if(tensors_, [&](const auto& each) { return &each == tensor; }) -
+                               tensors_.begin());
+  }
+  std::vector<size_t> numbers(const auto& tensors) const {
+    std::vector<size_t> found;
+    for (const value::Tensor* tensor : tensors) found.push_back(number(tensor));
+    return found;
+  }
+
+  Arena arena_;
+  source::Pool pool_;
+  graph::Graph graph_{arena_};
+  graph::Graph* within_ = &graph_;
+  effects::WriteLedger ledger_;
+  effects::WriteLedger::Inputs inputs_;
+  std::deque<value::Tensor> tensors_;
+  std::vector<graph::Node*> nodes_;
+  nb::list kept_;
+};
+
+}  // namespace
+
+void bind_scope_testing(nb::module_& m) {
+  nb::class_<TestLedger>(m, "TestLedger")
+      .def(nb::init<>())
+      .def("input", &TestLedger::input)
+      .def("made", &TestLedger::made, "tensor"_a, "of"_a = nb::none())
+      .def("node", &TestLedger::node)
+      .def("enter_body", &TestLedger::enter_body)
+      .def("leave_body", &TestLedger::leave_body)
+      .def("write", &TestLedger::write, "tensor"_a, "node"_a, "after"_a = nb::none(), "restorable"_a = true,
+           "overwritten"_a = false)
+      .def("expect_raise", &TestLedger::expect_raise, "handled"_a = false)
+      .def("python", &TestLedger::python, "node"_a, "handled"_a = false, "breaks"_a = true)
+      .def("close", &TestLedger::close)
+      .def("keep_unwritten", &TestLedger::keep_unwritten)
+      .def("is_closed", &TestLedger::is_closed)
+      .def("restored", &TestLedger::restored)
+      .def("lasting", &TestLedger::lasting)
+      .def("written", &TestLedger::written)
+      .def("gained", &TestLedger::gained)
+      .def("is_written_around", &TestLedger::is_written_around)
+      .def("requires_grad", &TestLedger::requires_grad);
+}
+
+}  // namespace gramme::api

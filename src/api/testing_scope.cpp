@@ -10,6 +10,7 @@
 #include "api/testing.h"
 #include "effects/write_ledger.h"
 #include "meta/record.h"
+#include "trace/mode_stack.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -125,6 +126,34 @@ class TestLedger {
   nb::list kept_;
 };
 
+/// Steps and modes of no program: a function mode is known by its step.
+class TestModes {
+ public:
+  void enter(size_t step) { modes_.enter(step); }
+  void leave(size_t step) { modes_.leave(step); }
+  void enter_level(size_t step) { modes_.enter_level({meta::Level::Grad, 0, 0, true}, step); }
+  void leave_level() { modes_.leave_level(); }
+  std::optional<size_t> first_open() const {
+    return modes_.first_open() == SIZE_MAX ? std::nullopt : std::optional(modes_.first_open());
+  }
+  void push(size_t step) { modes_.push_function_mode({nullptr, step}); }
+  size_t pop() { return modes_.pop_function_mode().step; }
+  void switch_handlers(int by) { modes_.switch_handlers(by); }
+  bool handlers_on() const { return modes_.handlers_on(); }
+  void when_put_back(nb::callable undo) {
+    modes_.when_put_back([undo] { undo(); });
+  }
+  void put_back() { modes_.put_back(); }
+  void enter_body() { modes_.enter_body(); }
+  bool leave_body() { return modes_.leave_body(); }
+  bool is_body_in_level() const { return modes_.is_body_in_level(); }
+  void default_dtype(nb::object before, nb::object now) { modes_.note_default_dtype(before.ptr(), now.ptr()); }
+  bool has_other_dtype() const { return modes_.has_other_dtype(); }
+
+ private:
+  trace::ModeStack modes_;
+};
+
 }  // namespace
 
 void bind_scope_testing(nb::module_& m) {
@@ -148,6 +177,24 @@ void bind_scope_testing(nb::module_& m) {
       .def("gained", &TestLedger::gained)
       .def("is_written_around", &TestLedger::is_written_around)
       .def("requires_grad", &TestLedger::requires_grad);
+  nb::class_<TestModes>(m, "TestModes")
+      .def(nb::init<>())
+      .def("enter", &TestModes::enter)
+      .def("leave", &TestModes::leave)
+      .def("enter_level", &TestModes::enter_level)
+      .def("leave_level", &TestModes::leave_level)
+      .def("first_open", &TestModes::first_open)
+      .def("push", &TestModes::push)
+      .def("pop", &TestModes::pop)
+      .def("switch_handlers", &TestModes::switch_handlers)
+      .def("handlers_on", &TestModes::handlers_on)
+      .def("when_put_back", &TestModes::when_put_back)
+      .def("put_back", &TestModes::put_back)
+      .def("enter_body", &TestModes::enter_body)
+      .def("leave_body", &TestModes::leave_body)
+      .def("is_body_in_level", &TestModes::is_body_in_level)
+      .def("default_dtype", &TestModes::default_dtype)
+      .def("has_other_dtype", &TestModes::has_other_dtype);
 }
 
 }  // namespace gramme::api

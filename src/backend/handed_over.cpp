@@ -64,7 +64,7 @@ bool may_need_gradient(const Node* node) {
 HandedOver handed_over(const trace::Trace& trace) {
   const trace::Scope& scope = trace.scope();
   HandedOver record;
-  record.grad_at_start = scope.grad_at_start();
+  record.grad_at_start = scope.modes().grad_at_start();
   record.writes_inputs = scope.writes().has_inputs();
   record.has_wrappers = scope.has_wrappers();
   record.has_unbacked = takes_data(trace);

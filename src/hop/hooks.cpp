@@ -33,7 +33,7 @@ Before before;
 Tensor* made_in_graph(Trace& trace, const Args& args, size_t count) {
   auto* tensor = args.positional == count && !args.keywords ? trace.see_as<Tensor>(args[0]) : nullptr;
   const bool made = tensor && !tensor->existing() && tensor->node &&
-                    trace.scope().writes().late(tensor) != effects::Late::Closed && trace.scope().levels().empty() &&
+                    trace.scope().writes().late(tensor) != effects::Late::Closed && !trace.scope().modes().in_level() &&
                     trace.scope().requires_grad(tensor);
   return made ? tensor : nullptr;
 }
@@ -275,7 +275,7 @@ struct SetUpInGraph {
 [[noreturn]] void set_up_for_real() { cannot(Reason::CallSkipped, "torch.utils.hooks.BackwardHook"); }
 
 bool graph_may_set_up(Trace& trace) {
-  return trace.contract.differentiates && aten::grad_enabled() && trace.scope().levels().empty() &&
+  return trace.contract.differentiates && aten::grad_enabled() && !trace.scope().modes().in_level() &&
          !trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace);
 }
 

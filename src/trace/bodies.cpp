@@ -13,20 +13,18 @@ using meta::Argument;
 graph::Graph* Scope::enter_body(const char* prefix) {
   if (has_twins_) cannot(Reason::TensorSubclass, "beside an operator that takes functions");
   graph_ = graph_->make_body(prefix);
-  bodies_.push_back({aten::GlobalState::read(), levels_.size(), function_modes_.size(), handlers_off_});
+  modes_.enter_body();
   return graph_;
 }
 
 void Scope::leave_body() {
-  const BodyState began = bodies_.back();
-  abandon_body();
-  const bool same = aten::GlobalState::read() == began.modes && levels_.size() == began.levels &&
-                    function_modes_.size() == began.function_modes && handlers_off_ == began.handlers_off;
-  if (!same) cannot(Reason::BodyUnsupported, "a function that leaves the thread in other modes than it found");
+  graph_ = graph_->around();
+  if (!modes_.leave_body())
+    cannot(Reason::BodyUnsupported, "a function that leaves the thread in other modes than it found");
 }
 
 void Scope::abandon_body() {
-  bodies_.pop_back();
+  modes_.abandon_body();
   graph_ = graph_->around();
 }
 

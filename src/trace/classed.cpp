@@ -36,7 +36,7 @@ bool is_write(const meta::Record& before, const meta::Record& after) {
 
 void Scope::note_class(PyTypeObject* type) {
   const bool has_twin = !meta::is_wrapper(type);
-  if (!levels_.empty()) cannot(Reason::TensorSubclass, "inside a transform of torch.func");
+  if (modes_.in_level()) cannot(Reason::TensorSubclass, "inside a transform of torch.func");
   if (has_twin && graph_ != &root_) cannot(Reason::TensorSubclass, "inside an operator that takes functions");
   if (!capture_.contract.runs) cannot(Reason::TensorSubclass, "in a graph that does not run here");
   has_classes_ = true;
@@ -55,7 +55,7 @@ void Scope::refuse_twin(const Tensor* tensor, const char* change) {
 
 void Scope::refuse_classes(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) const {
   for (const Tensor* leaf : leaves)
-    if (!handlers_off_ && is_asked(capture_, leaf))
+    if (modes_.handlers_on() && is_asked(capture_, leaf))
       cannot(Reason::TensorSubclass, std::string(leaf->record->type->tp_name) + " has a __torch_function__");
   for (const meta::Mutation& mutation : outcome.mutations) {
     const Tensor* leaf = leaves.at(mutation.leaf);

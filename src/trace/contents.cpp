@@ -317,7 +317,7 @@ std::vector<Value*> Scope::with_numbers(const meta::Call& call, const Args& args
 
 Number* Scope::content(Tensor* tensor) {
   static PyObject* const item = intern("item");
-  if (graph_ != &root_ || !levels_.empty() || !function_modes_.empty()) return nullptr;
+  if (graph_ != &root_ || modes_.in_level() || modes_.in_function_mode()) return nullptr;
   Contents::Content* content = contents_.of(tensor, [this](const Tensor* input) { return writes_.is_written(input); });
   if (!content && !(is_number(tensor) && aten::is_exact_tensor_type(tensor->record->type))) return nullptr;
   if (!content) {

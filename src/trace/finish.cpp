@@ -61,7 +61,7 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
 
 /// Ends the segment earlier if it leaves a mode open: a mode that one graph enters cannot be left by another.
 void check_modes_left(Trace& trace) {
-  const size_t entered = trace.scope().first_open_mode();
+  const size_t entered = trace.scope().modes().first_open();
   if (entered != SIZE_MAX)
     trace.stop_at(entered, Reason::ReplayUnsupported, "a mode that the segment enters and does not leave");
 }
@@ -199,7 +199,7 @@ std::vector<int> classed_inputs(const Trace& trace) {
 
 plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
                                        std::vector<const Source*> reads) {
-  return {trace.pool, std::move(facts), std::move(reads), trace.scope().initial_state(),
+  return {trace.pool, std::move(facts), std::move(reads), trace.scope().modes().at_start(),
           guards::kept(trace.shapes.guards())};
 }
 
@@ -212,7 +212,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
     rebuild.replay(effect);
     lasting.note(effect, rebuild);
   }
-  if (aten::grad_enabled() != trace.scope().grad_at_start()) rebuild.set_grad_mode(aten::grad_enabled());
+  if (aten::grad_enabled() != trace.scope().modes().grad_at_start()) rebuild.set_grad_mode(aten::grad_enabled());
   plan::Exit exit;
   lower_exit(rebuild, end, exit);
   trace.scope().graph().outputs = rebuild.outputs();
@@ -220,7 +220,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   refuse_views_made_anew(trace);
   trace.scope().state<ReadLater>().check(trace, rebuild);
   run_checkpoints_once(trace);
-  trace.scope().graph().remove_redundant_grad_modes(trace.scope().grad_at_start());
+  trace.scope().graph().remove_redundant_grad_modes(trace.scope().modes().grad_at_start());
   trace.scope().graph().remove_dead();
   trace.scope().graph().share_bodies();
   guard_identity(trace);
@@ -241,7 +241,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   segment->restored = std::move(restored);
   segment->lasting = lasting.take();
   segment->iterates = trace.iterates();
-  segment->sets_modes = trace.scope().sets_modes();
+  segment->sets_modes = trace.scope().modes().are_set();
   segment->operations = static_cast<int>(trace.scope().graph().length());
   for (const graph::Node* node : trace.scope().graph().nodes()) segment->operators += node->operators;
   segment->levels = kLevelsOfCall * trace.deepest + kLevelsOfGraph;

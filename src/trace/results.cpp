@@ -86,7 +86,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
         Tensor* same = unwrap(leaves.at(result.same_as), result.unwrapped);
         const bool moves = !same->used || (!same->existing() && is_conversion(node->call));
         if (!same->node || (moves && !result.unwrapped && is_of_graph(same->node))) same->node = node;
-        if (asks_ || !levels_.empty()) remembered_[node] = same;
+        if (asks_ || modes_.in_level()) remembered_[node] = same;
         return same;
       }
       if (result.record->requires_grad && result.record->is_leaf && capture_.contract.differentiates &&
@@ -100,7 +100,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
         state<Wrappers>().find(leaves.at(result.part.leaf), static_cast<size_t>(result.part.place)).tensor = tensor;
       if (result.record->context) note_wrapper(tensor, result, leaves);
       tensor->made_at = capture_.steps();
-      if (asks_ || !levels_.empty()) remembered_[node] = tensor;
+      if (asks_ || modes_.in_level()) remembered_[node] = tensor;
       if (result.wraps_leaf >= 0)
         unwrap(tensor, result.wraps_at - 1)->inner = unwrap(leaves.at(result.wraps_leaf), result.wraps_unwrapped);
       if (result.shared) writes_.set_late(tensor, effects::Late::Fixed);  // in ways that are unknown
@@ -129,7 +129,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       continue;
     }
     graph::Node* taken = this->item(node, i, nullptr);
-    if (asks_ || !levels_.empty()) remember(taken);
+    if (asks_ || modes_.in_level()) remember(taken);
     items.push_back(result_value(item, taken, leaves));
     if (auto* view = as<Tensor>(items.back()); view && item.view_of >= 0) view->special_view = view->differentiable;
     if (item.same_as < 0) continue;

@@ -3,9 +3,7 @@
 // A capture has one scope, for its segment's graph. Operations are added to graphs only here.
 #pragma once
 #include <functional>
-#include <set>
 
-#include "aten/state.h"
 #include "effects/write_ledger.h"
 #include "graph/graph.h"
 #include "meta/history.h"
@@ -13,17 +11,12 @@
 #include "plan/segment.h"
 #include "trace/capture.h"
 #include "trace/contents.h"
+#include "trace/mode_stack.h"
 #include "trace/wrappers.h"
 
 namespace gramme::trace {
 
 struct Refusal;  // refusals.h
-
-/// A torch function mode of the program.
-struct FunctionMode {
-  Value* mode;
-  size_t step;  // step of the root frame at which it was entered
-};
 
 /// True if a function of torch.optim is being traced.
 bool is_in_optimizer(const Capture& capture);
@@ -31,7 +24,6 @@ bool is_in_optimizer(const Capture& capture);
 class Scope {
  public:
   explicit Scope(Capture& capture);
-  ~Scope() { put_back(); }
   Scope(const Scope&) = delete;
 
   /// The graph that operations go into: a body, while one is traced.
@@ -128,10 +120,7 @@ class Scope {
   /// inside an operator that takes functions.
   void note_class(PyTypeObject* type);
   bool has_classes() const { return has_classes_; }
-  /// True if __torch_function__ of classes is called here; false if the thread or the program switched that off.
-  bool handlers_on() const { return !handlers_off_; }
-  bool asks_classes() const { return has_classes_ && !handlers_off_; }
-  void switch_handlers(int by) { handlers_off_ += by; }
+  bool asks_classes() const { return has_classes_ && modes_.handlers_on(); }
   /// tensor.as_subclass(type): a new object that shares memory, a view to autograd. Without `view` it is what
   /// _make_subclass() makes: `tensor` is the result of detach(), and the new object is not a view of it.
   value::Tensor* as_class(value::Tensor* tensor, PyTypeObject* type, bool view = true);
@@ -198,28 +187,13 @@ class Scope {
   }
   bool random() const { return random_; }  // some operation draws from a generator
 
-  // ---- modes: the thread is really in them during the capture, so that what follows is inferred under them
-  const aten::GlobalState& initial_state() const { return state_; }
-  bool grad_at_start() const { return grad_at_start_; }
-  /// Registers an action of put_back(); the last registered runs first.
-  void when_put_back(std::function<void()> undo) { undo_.push_back(std::move(undo)); }
-  /// Restores the thread's state as the capture found it. Nothing can be captured afterwards.
-  void put_back();
-  bool sets_modes() const { return sets_modes_; }  // the graph changes the thread's modes
+  // ---- modes (scope.cpp)
+  ModeStack& modes() { return modes_; }
+  const ModeStack& modes() const { return modes_; }
   /// Notes that the present instruction enters a mode that the segment must leave; returns the step.
-  size_t enter_mode();
-  void leave_mode(size_t step) { entered_modes_.erase(entered_modes_.find(step)); }
+  size_t enter_mode() { return modes_.enter(capture_.steps() - 1); }
   /// Notes that the node enters the transform.
   void enter_level(meta::Level level, const graph::Node* node);
-  void leave_level();
-  /// Transforms of torch.func that the graph has entered and not left.
-  const std::vector<meta::Level>& levels() const { return levels_; }
-  /// Torch function modes entered in the segment and not left, the innermost last.
-  const std::vector<FunctionMode>& function_modes() const { return function_modes_; }
-  void push_function_mode(FunctionMode mode) { function_modes_.push_back(mode); }
-  FunctionMode pop_function_mode();
-  /// The root step that entered the first mode still open; SIZE_MAX if none is.
-  size_t first_open_mode() const;
 
   // ---- what replay does to tensors and to the process after the graph ran (late.cpp)
   /// Notes that replay attaches something to the tensor in its present state: later writes to its memory end the
@@ -242,8 +216,6 @@ class Scope {
     if (!late_state_ || is_late_) late_state_ = name, is_late_ = is_late;
   }
   void set_late_seed(const char* name) { late_seed_ = name; }
-  /// Notes a default dtype that the program set: later calls are inferred under it, but run under the former one.
-  void note_default_dtype(PyObject* before, PyObject* now);
 
   // ---- writes in place (written.cpp)
   effects::WriteLedger& writes() { return writes_; }
@@ -252,11 +224,6 @@ class Scope {
   void expect_raise();
 
  private:
-  struct BodyState {
-    aten::GlobalState modes;
-    size_t levels, function_modes;
-    int handlers_off;
-  };
   /// The node in the present graph for a value that has a node in an outer graph or body.
   graph::Node* here(graph::Node* node);
   bool is_of_graph(const graph::Node* node) const { return node->graph == graph_; }
@@ -338,7 +305,6 @@ class Scope {
   Capture& capture_;
   graph::Graph root_;
   graph::Graph* graph_ = &root_;
-  std::vector<BodyState> bodies_;             // state at the start of each body being traced
   std::unique_ptr<meta::Unbacked> unbacked_;  // made at the first data-dependent value
   meta::Unbacked::Answer of_data_;            // for the call being added
   std::vector<shape::Expr> waiting_;          // assertions about the call's results
@@ -359,14 +325,8 @@ class Scope {
   std::unordered_map<const value::Tensor*, const meta::Record*> described_;  // inputs of sizes that vary, as found
   effects::WriteLedger writes_;
   std::unordered_map<const value::Tensor*, size_t> hooked_;  // hook_inside(): at which root step
-  bool random_ = false, autograd_seen_ = false, sets_modes_ = false;
+  bool random_ = false, autograd_seen_ = false;
   bool has_leaf_views_ = false;  // under a backend that may not support them
-  aten::GlobalState state_;
-  bool grad_at_start_;
-  std::vector<std::function<void()>> undo_;
-  std::multiset<size_t> entered_modes_;  // root steps at which modes still open were entered
-  std::vector<meta::Level> levels_;
-  std::vector<size_t> level_steps_;  // root steps at which the levels were entered
   meta::History history_;
   std::unordered_map<const graph::Node*, value::Tensor*> remembered_;  // results of calls in the history
   bool asks_ = false;                                                  // the call being built depends on the history
@@ -374,24 +334,11 @@ class Scope {
   bool has_classes_ = false;
   bool has_twins_ = false;  // of them, some that the graph has as plain tensors
   bool opens_ = false;      // the call being built may have wrappers with unknown inner tensors
-  int handlers_off_;        // nesting depth of switching them off
-  std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   bool (*is_late_)(Capture&) = nullptr;  // whether late_state_ still differs; null: always
-  Owned<> first_dtype_, dtype_;          // torch's defaults: the first one if it was ever changed, and the one now
   Contents contents_;
   mutable Extensions states_;  // each is made at its first use
-};
-
-/// Scope in which __torch_function__ of operands is not called.
-class HandlersOff {
- public:
-  explicit HandlersOff(Scope& scope) : scope_(scope) { scope.switch_handlers(1); }
-  ~HandlersOff() { scope_.switch_handlers(-1); }
-  HandlersOff(const HandlersOff&) = delete;
-
- private:
-  Scope& scope_;
+  ModeStack modes_;            // put back while the rest is there
 };
 
 }  // namespace gramme::trace

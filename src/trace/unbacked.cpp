@@ -247,7 +247,7 @@ bool Scope::assert_true(Number* number) {
 }
 
 bool Scope::may_assert() {
-  return graph_ == &root_ && levels_.empty() && writes_.may_assert(capture_.contract.locates);
+  return graph_ == &root_ && !modes_.in_level() && writes_.may_assert(capture_.contract.locates);
 }
 
 bool Scope::assert_true(Tensor* tensor, bool holds, Value* text) {

@@ -94,7 +94,7 @@ Tensor* Scope::part(Tensor* wrapper, size_t place) {
   PyObject* const getattr = once([] { return imported("builtins", "getattr").release(); });
   PyObject* name = PyTuple_GET_ITEM(meta::part_names(*wrapper->record), static_cast<Py_ssize_t>(place));
   Value* operands[] = {wrapper, capture_.constant(name)};
-  const HandlersOff off(*this);
+  const HandlersOff off(modes_);
   auto* made = as<Tensor>(capture_.see(emit(getattr, Args{operands, 2, nullptr, 0})));
   if (!made) cannot(Reason::TensorSubclass, "an inner tensor that is none");
   state<Wrappers>().find(wrapper, place).tensor = made;

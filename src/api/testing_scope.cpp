@@ -10,6 +10,7 @@
 #include "api/testing.h"
 #include "effects/write_ledger.h"
 #include "meta/record.h"
+#include "trace/graph_inputs.h"
 #include "trace/mode_stack.h"
 
 namespace nb = nanobind;
@@ -154,6 +155,70 @@ class TestModes {
   trace::ModeStack modes_;
 };
 
+/// Nodes are known by their numbers, symbols by theirs.
+class TestInputs {
+ public:
+  size_t tensor(nb::object tensor) {
+    return number_of(inputs_.add(next_source(), meta::record_of(tensor.ptr()), kept(tensor), nullptr));
+  }
+  size_t symbol(int64_t symbol, nb::object now) {
+    return number_of(inputs_.add_symbol(shape::symbol(symbol), next_source(), kept(now), nullptr));
+  }
+  /// A call that returns the number.
+  size_t bind(int64_t symbol) {
+    graph::Node* node = call(graph_);
+    inputs_.bind(shape::symbol(symbol), node);
+    return number_of(node);
+  }
+  std::optional<size_t> find_symbol(int64_t symbol) {
+    graph::Node* node = inputs_.symbol(shape::symbol(symbol));
+    return node ? std::optional(number_of(node)) : std::nullopt;
+  }
+  nb::object object(size_t node) const { return nb::borrow(inputs_.object(nodes_.at(node))); }
+  std::vector<size_t> placeholders() {
+    std::vector<size_t> found;
+    for (graph::Node* node : graph_.placeholders()) found.push_back(number_of(node));
+    return found;
+  }
+  /// Computes the symbol's double anew, in the graph or in its only body. Returns the node to be used.
+  size_t compute(int64_t symbol, bool in_body) {
+    graph::Graph& graph = in_body ? *body_ : graph_;
+    meta::Argument made;
+    made.node = call(graph);
+    return number_of(inputs_.keep_computed(&graph, doubled(symbol), made).node);
+  }
+  bool is_computed(int64_t symbol, bool in_body) const {
+    return inputs_.computed(in_body ? body_ : &graph_, doubled(symbol)) != nullptr;
+  }
+
+ private:
+  static shape::Expr doubled(int64_t symbol) { return shape::multiply(shape::symbol(symbol), shape::constant(2)); }
+  const source::Source* next_source() { return pool_.stack(static_cast<int>(nodes_.size())); }
+  PyObject* kept(nb::object object) {
+    kept_.append(object);
+    return object.ptr();
+  }
+  static graph::Node* call(graph::Graph& graph) {
+    meta::Call call;
+    call.target = Py_None;
+    return graph.call(call, nullptr);
+  }
+  size_t number_of(graph::Node* node) {
+    const auto known = std::ranges::find(nodes_, node);
+    const auto number = static_cast<size_t>(known - nodes_.begin());
+    if (known == nodes_.end()) nodes_.push_back(node);
+    return number;
+  }
+
+  Arena arena_;
+  source::Pool pool_;
+  graph::Graph graph_{arena_};
+  graph::Graph* body_ = graph_.make_body("body");
+  trace::GraphInputs inputs_{graph_};
+  std::vector<graph::Node*> nodes_;
+  nb::list kept_;
+};
+
 }  // namespace
 
 void bind_scope_testing(nb::module_& m) {
@@ -195,6 +260,16 @@ void bind_scope_testing(nb::module_& m) {
       .def("is_body_in_level", &TestModes::is_body_in_level)
       .def("default_dtype", &TestModes::default_dtype)
       .def("has_other_dtype", &TestModes::has_other_dtype);
+  nb::class_<TestInputs>(m, "TestInputs")
+      .def(nb::init<>())
+      .def("tensor", &TestInputs::tensor)
+      .def("symbol", &TestInputs::symbol)
+      .def("bind", &TestInputs::bind)
+      .def("find_symbol", &TestInputs::find_symbol)
+      .def("object", &TestInputs::object)
+      .def("placeholders", &TestInputs::placeholders)
+      .def("compute", &TestInputs::compute, "symbol"_a, "in_body"_a)
+      .def("is_computed", &TestInputs::is_computed, "symbol"_a, "in_body"_a);
 }
 
 }  // namespace gramme::api

@@ -39,7 +39,7 @@ void note_writes(const trace::Scope& scope, HandedOver& record) {
   const std::vector<Node*>& placeholders = scope.graph().placeholders();
   scope.writes().each_input([&](PyObject* written) {
     const auto found =
-        std::ranges::find_if(placeholders, [&](const Node* node) { return scope.input(node) == written; });
+        std::ranges::find_if(placeholders, [&](const Node* node) { return scope.inputs().object(node) == written; });
     if (found == placeholders.end())
       record.others_written = true;
     else
@@ -84,7 +84,7 @@ HandedOver handed_over(const trace::Trace& trace) {
 CallInputs call_inputs(const trace::Trace& trace) {
   const trace::Scope& scope = trace.scope();
   CallInputs inputs;
-  for (const Node* node : scope.graph().placeholders()) inputs.objects.push_back(scope.input(node));
+  for (const Node* node : scope.graph().placeholders()) inputs.objects.push_back(scope.inputs().object(node));
   if (!scope.writes().has_inputs()) return inputs;
   scope.writes().each_input([&](PyObject* written) { inputs.written.push_back(written); });
   const std::vector<Node*>& placeholders = scope.graph().placeholders();

@@ -25,7 +25,7 @@ namespace {
 std::vector<Owned<>> example_inputs(const Trace& trace) {
   std::vector<Owned<>> inputs;
   for (const graph::Node* node : trace.scope().graph().placeholders())
-    inputs.push_back(share(trace.scope().input(node)));
+    inputs.push_back(share(trace.scope().inputs().object(node)));
   for (int classed : trace::classed_inputs(trace)) {  // the graph receives plain tensors
     Owned<>& input = inputs.at(static_cast<size_t>(classed));
     input = take(aten::plain_example(input.get()).release());

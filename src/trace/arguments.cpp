@@ -43,8 +43,7 @@ graph::Node* Scope::node(Tensor* tensor) {
   if (tensor->plain) return node(tensor->plain);
   if (!tensor->node) {
     if (!tensor->existing()) GRAMME_BUG("a tensor without a node or a source");
-    tensor->node = root_.placeholder(tensor->source, plain_record(tensor->record), capture_.position());
-    inputs_[tensor->node] = tensor->object;
+    tensor->node = inputs_.add(tensor->source, plain_record(tensor->record), tensor->object, capture_.position());
   }
   if (!graph_->is_in(tensor->node->graph)) tensor->node = take_out(tensor->node);
   if (graph_ != tensor->node->graph && capture_.contract.differentiates && aten::grad_enabled())

@@ -70,7 +70,8 @@ void check_modes_left(Trace& trace) {
 /// each.
 class Lasting {
  public:
-  explicit Lasting(const Trace& trace) : trace_(trace), first_(trace.scope().writes().lasting(trace.scope().inputs())) {
+  explicit Lasting(const Trace& trace)
+      : trace_(trace), first_(trace.scope().writes().lasting(trace.scope().inputs().objects())) {
     if (first_) made_ = trace.scope().graph().nodes();
   }
   /// Call after the effect's replay was emitted. Parts are ordered; from the first that needs a graph output on, none
@@ -189,7 +190,7 @@ std::vector<int> classed_inputs(const Trace& trace) {
   PyObject* const fake = of_torch::if_loaded(of_torch::FakeTensor);  // treated as a plain tensor
   const auto& placeholders = trace.scope().graph().placeholders();
   for (size_t i = 0; i < placeholders.size(); ++i) {
-    PyObject* input = placeholders[i]->record ? trace.scope().input(placeholders[i]) : nullptr;
+    PyObject* input = placeholders[i]->record ? trace.scope().inputs().object(placeholders[i]) : nullptr;
     if (!input || !aten::is_tensor(input) || aten::is_exact_tensor_type(Py_TYPE(input))) continue;
     if (placeholders[i]->record->context) continue;  // a wrapper: its class's code runs in the graph
     if (reinterpret_cast<PyObject*>(Py_TYPE(input)) != fake) found.push_back(static_cast<int>(i));
@@ -226,7 +227,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   guard_identity(trace);
   trace.scope().place_symbols();
   std::vector<plan::Restored> restored;
-  for (auto [tensor, content] : trace.scope().writes().restored(trace.scope().inputs()))
+  for (auto [tensor, content] : trace.scope().writes().restored(trace.scope().inputs().objects()))
     restored.push_back({rebuild.read(tensor->source), content});
   std::vector<int> inputs = graph_inputs(trace.scope().graph(), rebuild);
   std::vector<guards::Fact> facts = facts_needed(trace, rebuild.reads());

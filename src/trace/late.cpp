@@ -13,7 +13,7 @@ void Scope::found(Tensor* tensor) {
   if (!aten::is_exact_tensor_type(tensor->record->type)) note_class(tensor->record->type);
   writes_.refuse_found(tensor);
   has_leaf_views_ |= tensor->leaf_view;
-  if (tensor->record->symbolic) described_[tensor] = tensor->record;
+  inputs_.describe(tensor);
   if (tensor->node) return;
   // Placeholders come in the order in which inputs are looked into; unused ones are dropped. Bodies take what they use.
   graph::Graph* now = std::exchange(graph_, &root_);

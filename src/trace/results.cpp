@@ -69,7 +69,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
     case meta::Result::Number: {
       if (result.expr) {
         node->number_type = reinterpret_cast<PyTypeObject*>(result.object.get());
-        if (result.expr->kind == shape::Kind::Symbol && !is_bound(result.expr)) symbol_nodes_[result.expr] = node;
+        if (result.expr->kind == shape::Kind::Symbol && !is_bound(result.expr)) inputs_.bind(result.expr, node);
         return capture_.expression(result.expr);
       }
       auto* number = capture_.make<Number>();

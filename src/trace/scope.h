@@ -11,6 +11,7 @@
 #include "plan/segment.h"
 #include "trace/capture.h"
 #include "trace/contents.h"
+#include "trace/graph_inputs.h"
 #include "trace/mode_stack.h"
 #include "trace/wrappers.h"
 
@@ -105,9 +106,7 @@ class Scope {
   void rebase(value::Tensor* tensor, const meta::Record* record, graph::Node* node);
 
   // ---- inputs
-  /// The real objects behind the placeholders.
-  const std::unordered_map<const graph::Node*, PyObject*>& inputs() const { return inputs_; }
-  PyObject* input(const graph::Node* placeholder) const { return inputs_.at(placeholder); }
+  const GraphInputs& inputs() const { return inputs_; }
   /// Called when a real tensor was looked into.
   void found(value::Tensor* tensor);
   /// Makes each symbol of a tensor input an input of its own, before the first tensor that has it.
@@ -304,6 +303,7 @@ class Scope {
 
   Capture& capture_;
   graph::Graph root_;
+  GraphInputs inputs_{root_};
   graph::Graph* graph_ = &root_;
   std::unique_ptr<meta::Unbacked> unbacked_;  // made at the first data-dependent value
   meta::Unbacked::Answer of_data_;            // for the call being added
@@ -315,14 +315,9 @@ class Scope {
   std::unordered_map<const graph::Node*, value::Tensor*> as_tensors_;  // by number nodes of the segment's graph
   std::unordered_map<const graph::Node*, Item> items_;
   const char* refused_by_ = "";
-  std::unordered_map<const graph::Node*, PyObject*> inputs_;
-  std::unordered_map<const graph::Node*, value::Number*> number_inputs_;
-  std::unordered_map<shape::Expr, graph::Node*> symbol_nodes_;
-  std::unordered_map<const graph::Graph*, std::unordered_map<shape::Expr, meta::Argument>> computed_;
   std::vector<value::Tensor*> leaves_;   // tensors of the call being built, in the order of its leaves
   std::vector<value::Number*> numbers_;  // of the call being built, likewise
   bool numpy_ints_ = false;              // the call being built takes NumPy ints as ints
-  std::unordered_map<const value::Tensor*, const meta::Record*> described_;  // inputs of sizes that vary, as found
   effects::WriteLedger writes_;
   std::unordered_map<const value::Tensor*, size_t> hooked_;  // hook_inside(): at which root step
   bool random_ = false, autograd_seen_ = false;

@@ -86,7 +86,7 @@ const meta::Outcome& Scope::inferred_of_data(const meta::Call& call) {
 /// True if every symbol of the expression comes from a node or a source.
 bool Scope::is_bound(Expr e) const {
   bool bound = true;
-  each_symbol(e, [&](Expr symbol) { bound &= capture_.shapes.source_of(symbol) || symbol_nodes_.contains(symbol); });
+  each_symbol(e, [&](Expr symbol) { bound &= capture_.shapes.source_of(symbol) || inputs_.symbol(symbol); });
   return bound;
 }
 
@@ -104,7 +104,7 @@ void Scope::bind_sizes(const meta::Record& record, graph::Node* node) {
                     .items;
     graph::Node* read = graph_->call(call, capture_.position());
     read->number_type = &PyLong_Type;
-    symbol_nodes_[number.expr()] = read;
+    inputs_.bind(number.expr(), read);
   };
   for (size_t d = 0; d < record.sizes.size(); ++d) bind(record.sizes[d], size_of, d, 2);
   bind(record.storage_offset, offset_of, 0, 1);
@@ -143,7 +143,7 @@ Value* Scope::whole_input(const char* label) {
 Value* Scope::bind_whole(graph::Node* node, shape::Range range) {
   node->number_type = &PyLong_Type;
   const Expr symbol = capture_.shapes.add_unbacked(range, capture_.position());
-  symbol_nodes_[symbol] = node;
+  inputs_.bind(symbol, node);
   return capture_.expression(symbol);
 }
 

@@ -142,7 +142,7 @@ std::vector<Memory> Scope::memory() const {
     if (!input->record) continue;
     const auto wrapper = wrappers.inputs.find(input);
     if (wrapper == wrappers.inputs.end()) {
-      all.push_back({input, input->source, inputs_.at(input)});
+      all.push_back({input, input->source, inputs_.object(input)});
       continue;
     }
     wrappers.each_known(wrapper->second, [&](const Tensor* part) {

@@ -26,8 +26,8 @@ effects::WriteLedger::Restorable Scope::restorable() const {
     const meta::Record* record = capture_.shapes.simplified(root->record);
     if ((record->requires_grad && aten::grad_enabled()) || record->is_inference) return false;
     if (!record->symbolic) return record == meta::record_of(root->object);
-    const auto before = described_.find(root);
-    return before != described_.end() && record == capture_.shapes.simplified(before->second);
+    const meta::Record* before = inputs_.described(root);
+    return before && record == capture_.shapes.simplified(before);
   };
 }
 

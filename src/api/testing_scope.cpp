@@ -8,8 +8,10 @@
 #include <deque>
 
 #include "api/testing.h"
+#include "api/testing_calls.h"
 #include "effects/write_ledger.h"
 #include "meta/record.h"
+#include "trace/data_numbers.h"
 #include "trace/graph_inputs.h"
 #include "trace/mode_stack.h"
 
@@ -219,6 +221,42 @@ class TestInputs {
   nb::list kept_;
 };
 
+/// Number nodes are known by their numbers, and so are tensors.
+class TestDataNumbers {
+ public:
+  TestDataNumbers() : nodes_(4), tensors_(4) {}
+  /// Infers the call; the number of sizes that its data decides.
+  size_t infer(nb::object target, nb::args args) {
+    kept_.append(args);
+    return guarded([&] { return numbers_.infer(caller_.call(target, args, nb::kwargs())).made.size(); });
+  }
+  bool any() const { return numbers_.any(); }
+  void wait(int64_t symbol) { numbers_.wait(shape::symbol(symbol)); }
+  size_t take_waiting() { return numbers_.take_waiting().size(); }
+  void note_tensor(size_t number, size_t tensor) { numbers_.note_tensor(&nodes_.at(number), &tensors_.at(tensor)); }
+  std::optional<size_t> tensor_of(size_t number) const { return number_of(numbers_.tensor_of(&nodes_.at(number))); }
+  void note_item(size_t number, size_t tensor, size_t writes) {
+    numbers_.note_item(&nodes_.at(number), &tensors_.at(tensor), writes);
+  }
+  std::optional<size_t> item_of(size_t number, size_t writes) const {
+    return number_of(numbers_.item_of(&nodes_.at(number), writes));
+  }
+
+ private:
+  std::optional<size_t> number_of(const value::Tensor* tensor) const {
+    return tensor ? std::optional(static_cast<size_t>(tensor - tensors_.data())) : std::nullopt;
+  }
+
+  Arena arena_;
+  Caller caller_{arena_};
+  shape::Assumptions assumptions_;
+  const meta::DataDependence allowed_{true, true};
+  trace::DataNumbers numbers_{assumptions_, allowed_};
+  std::vector<graph::Node> nodes_;
+  std::vector<value::Tensor> tensors_;
+  nb::list kept_;
+};
+
 }  // namespace
 
 void bind_scope_testing(nb::module_& m) {
@@ -270,6 +308,16 @@ void bind_scope_testing(nb::module_& m) {
       .def("placeholders", &TestInputs::placeholders)
       .def("compute", &TestInputs::compute, "symbol"_a, "in_body"_a)
       .def("is_computed", &TestInputs::is_computed, "symbol"_a, "in_body"_a);
+  nb::class_<TestDataNumbers>(m, "TestDataNumbers")
+      .def(nb::init<>())
+      .def("infer", &TestDataNumbers::infer)
+      .def("any", &TestDataNumbers::any)
+      .def("wait", &TestDataNumbers::wait)
+      .def("take_waiting", &TestDataNumbers::take_waiting)
+      .def("note_tensor", &TestDataNumbers::note_tensor)
+      .def("tensor_of", &TestDataNumbers::tensor_of)
+      .def("note_item", &TestDataNumbers::note_item, "number"_a, "tensor"_a, "writes"_a)
+      .def("item_of", &TestDataNumbers::item_of, "number"_a, "writes"_a);
 }
 
 }  // namespace gramme::api

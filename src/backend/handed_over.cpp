@@ -17,7 +17,7 @@ using graph::Node;
 /// True if the graph reads numbers or sizes from data. Sizes of inputs marked unbacked do not count: they come from
 /// inputs.
 bool takes_data(const trace::Trace& trace) {
-  if (!trace.scope().has_unbacked()) return false;
+  if (!trace.scope().data().any()) return false;
   for (size_t k = 0; k < trace.shapes.assumptions.symbol_count(); ++k)
     if (!trace.shapes.source_of(shape::symbol(static_cast<int64_t>(k)))) return true;
   return std::ranges::any_of(trace.scope().graph().nodes(), [](const Node* node) {

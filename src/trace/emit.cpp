@@ -387,7 +387,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   Value* result = result_value(outcome.result, node, leaves);
   if (follows_contents)
     contents_.note_made(call, leaves, result, [this](const Tensor* input) { return writes_.is_written(input); });
-  for (shape::Expr condition : std::exchange(waiting_, {})) assert_true(condition);
+  for (shape::Expr condition : data_.take_waiting()) assert_true(condition);
   return result;
 }
 
@@ -436,7 +436,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
     note_parts_written(tensor, node);
     if (before->context != after->context) state<Wrappers>().likenesses.erase(tensor);
   }
-  if (unbacked_ && (outcome.opaque || !outcome.mutations.empty())) unbacked_->forget_data();
+  if (outcome.opaque || !outcome.mutations.empty()) data_.forget_data();
   if (!outcome.opaque) return;
   for (Tensor* leaf : leaves) {
     capture_.writes(leaf);

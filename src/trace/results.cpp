@@ -81,7 +81,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
     }
     case meta::Result::Tensor: {
       node->record = result.record;
-      if (unbacked_ && result.record->symbolic) bind_sizes(*result.record, node);
+      if (data_.any() && result.record->symbolic) bind_sizes(*result.record, node);
       if (result.same_as >= 0) {
         Tensor* same = unwrap(leaves.at(result.same_as), result.unwrapped);
         const bool moves = !same->used || (!same->existing() && is_conversion(node->call));

@@ -22,7 +22,11 @@ PyObject* annotations_of(Capture& capture) {
 
 }  // namespace
 
-Scope::Scope(Capture& capture) : capture_(capture), root_(capture.arena), history_(capture.shapes.assumptions) {
+Scope::Scope(Capture& capture)
+    : capture_(capture),
+      root_(capture.arena),
+      data_(capture.shapes.assumptions, capture.data),
+      history_(capture.shapes.assumptions) {
   meta::note_python_kernels();
   root_.custom = annotations_of(capture);
 }

@@ -7,10 +7,10 @@
 #include "effects/write_ledger.h"
 #include "graph/graph.h"
 #include "meta/history.h"
-#include "meta/unbacked.h"
 #include "plan/segment.h"
 #include "trace/capture.h"
 #include "trace/contents.h"
+#include "trace/data_numbers.h"
 #include "trace/graph_inputs.h"
 #include "trace/mode_stack.h"
 #include "trace/wrappers.h"
@@ -161,7 +161,7 @@ class Scope {
   value::Number* item_of(value::Tensor* tensor);
   /// Notes that the number is the tensor's only item at present.
   void note_item(value::Number* number, value::Tensor* tensor);
-  bool has_unbacked() const { return unbacked_ != nullptr; }
+  const DataNumbers& data() const { return data_; }
 
   // ---- numbers that tensors hold (contents.cpp)
   /// The only item of a float tensor on the CPU, as read at this point; null for other tensors.
@@ -243,7 +243,6 @@ class Scope {
   const meta::Outcome& inferred(meta::Call& call, const Args& args);
   const meta::Outcome& inferred_of_data(const meta::Call& call);
   const meta::Outcome* inferred_by_index(const meta::Call& call);
-  meta::Unbacked& unbacked();
   Value* bind_whole(graph::Node* node, shape::Range range);
   bool is_bound(shape::Expr e) const;
   void bind_sizes(const meta::Record& record, graph::Node* node);
@@ -305,15 +304,7 @@ class Scope {
   graph::Graph root_;
   GraphInputs inputs_{root_};
   graph::Graph* graph_ = &root_;
-  std::unique_ptr<meta::Unbacked> unbacked_;  // made at the first data-dependent value
-  meta::Unbacked::Answer of_data_;            // for the call being added
-  std::vector<shape::Expr> waiting_;          // assertions about the call's results
-  struct Item {
-    value::Tensor* tensor;
-    size_t written;
-  };
-  std::unordered_map<const graph::Node*, value::Tensor*> as_tensors_;  // by number nodes of the segment's graph
-  std::unordered_map<const graph::Node*, Item> items_;
+  DataNumbers data_;
   const char* refused_by_ = "";
   std::vector<value::Tensor*> leaves_;   // tensors of the call being built, in the order of its leaves
   std::vector<value::Number*> numbers_;  // of the call being built, likewise

@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "value": _VALUE,
     "plan": {"base", "torch", "cpython", "source", "meta", "shape", "aten", "guards"},
     "graph": _RECORD | {"aten"},
-    "effects": _RECORD,
+    "effects": _RECORD | {"aten", "graph"},
     "guards": {"base", "torch", "cpython", "source", "shape", "aten"},
     "trace": _TRACE,
     "protocol": _PROTOCOL,

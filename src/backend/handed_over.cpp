@@ -17,7 +17,7 @@ using graph::Node;
 /// True if the graph reads numbers or sizes from data. Sizes of inputs marked unbacked do not count: they come from
 /// inputs.
 bool takes_data(const trace::Trace& trace) {
-  if (!trace.scope().has_unbacked()) return false;
+  if (!trace.scope().data().any()) return false;
   for (size_t k = 0; k < trace.shapes.assumptions.symbol_count(); ++k)
     if (!trace.shapes.source_of(shape::symbol(static_cast<int64_t>(k)))) return true;
   return std::ranges::any_of(trace.scope().graph().nodes(), [](const Node* node) {
@@ -37,15 +37,15 @@ std::vector<size_t> places(const std::vector<Node*>& nodes, const std::vector<co
 /// Records which inputs are written, and by which nodes.
 void note_writes(const trace::Scope& scope, HandedOver& record) {
   const std::vector<Node*>& placeholders = scope.graph().placeholders();
-  scope.each_written_input([&](PyObject* written) {
+  scope.writes().each_input([&](PyObject* written) {
     const auto found =
-        std::ranges::find_if(placeholders, [&](const Node* node) { return scope.input(node) == written; });
+        std::ranges::find_if(placeholders, [&](const Node* node) { return scope.inputs().object(node) == written; });
     if (found == placeholders.end())
       record.others_written = true;
     else
       record.written.push_back(static_cast<size_t>(found - placeholders.begin()));
   });
-  for (const Node* node : scope.graph().nodes()) record.writes.push_back(scope.writes(node));
+  for (const Node* node : scope.graph().nodes()) record.writes.push_back(scope.writes().is_by(node));
 }
 
 /// True if an operand or the result needs a gradient, or it has several results, whose gradients are not known.
@@ -64,8 +64,8 @@ bool may_need_gradient(const Node* node) {
 HandedOver handed_over(const trace::Trace& trace) {
   const trace::Scope& scope = trace.scope();
   HandedOver record;
-  record.grad_at_start = scope.grad_at_start();
-  record.writes_inputs = scope.inputs_written();
+  record.grad_at_start = scope.modes().grad_at_start();
+  record.writes_inputs = scope.writes().has_inputs();
   record.has_wrappers = scope.has_wrappers();
   record.has_unbacked = takes_data(trace);
   const auto& views = scope.state<trace::WrapperViews>().nodes;
@@ -84,9 +84,9 @@ HandedOver handed_over(const trace::Trace& trace) {
 CallInputs call_inputs(const trace::Trace& trace) {
   const trace::Scope& scope = trace.scope();
   CallInputs inputs;
-  for (const Node* node : scope.graph().placeholders()) inputs.objects.push_back(scope.input(node));
-  if (!scope.inputs_written()) return inputs;
-  scope.each_written_input([&](PyObject* written) { inputs.written.push_back(written); });
+  for (const Node* node : scope.graph().placeholders()) inputs.objects.push_back(scope.inputs().object(node));
+  if (!scope.writes().has_inputs()) return inputs;
+  scope.writes().each_input([&](PyObject* written) { inputs.written.push_back(written); });
   const std::vector<Node*>& placeholders = scope.graph().placeholders();
   for (const trace::Memory& each : scope.memory()) {
     const auto found = std::ranges::find(placeholders, each.input);

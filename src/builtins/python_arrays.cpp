@@ -77,7 +77,7 @@ class Question {
   }
   /// True if a write in the segment may have touched the tensor's memory.
   bool is_written(const Tensor* tensor) const {
-    return trace_.scope().inputs_written() || trace_.scope().is_written_around(tensor);
+    return trace_.scope().writes().has_inputs() || trace_.scope().writes().is_written_around(tensor);
   }
   /// Fixes the sizes, because the answer holds for the present ones.
   void fix() {
@@ -329,7 +329,7 @@ Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
   PyObject* const rows = once([] { return real("numpy", "ndarray.__iter__"); });
   Value* self = args.positional ? trace.see(args[0]) : nullptr;
   if (Value* found = self ? of_record(trace, callable, self) : nullptr) return found;
-  if (trace.is_confined() || !trace.scope().levels().empty()) return nullptr;
+  if (trace.is_confined() || trace.scope().modes().in_level()) return nullptr;
   Question question(trace);
   Owned<> answer = asked(question, callable, args, trace.contract.exact_numpy);
   if (!answer || answer.get() == Py_None) return nullptr;

@@ -51,7 +51,7 @@ bool root_stays(Trace& trace, const source::Source* root) {
 /// True if everything that was alive at the segment's start still is: no existing object changed, no tensor written
 /// (its history may hold objects), and the frame holds what it held.
 bool holds_its_start(Trace& trace) {
-  return trace.effects().empty() && !trace.scope().inputs_written() && trace.inliner->holds_its_start();
+  return trace.effects().empty() && !trace.scope().writes().has_inputs() && trace.inliner->holds_its_start();
 }
 
 /// True if something surely keeps the referent alive. The capture keeps real objects alive, so it cannot see one die; a

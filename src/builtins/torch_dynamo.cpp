@@ -101,7 +101,7 @@ Value* end_setting(Trace& trace, const char* name) {
   auto& changed = trace.scope().state<Settings>();
   if (changed.empty()) cannot(Reason::CallSkipped, name);
   trace.data = changed.back().data;
-  trace.scope().leave_mode(changed.back().step);
+  trace.scope().modes().leave(changed.back().step);
   changed.pop_back();
   return trace.none();
 }

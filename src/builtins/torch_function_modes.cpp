@@ -15,13 +15,13 @@ namespace {
 // ---- the stack
 
 /// Enters a mode; the segment ends before it unless it also leaves the mode.
-void push(Trace& trace, Value* mode) { trace.scope().push_function_mode({mode, trace.scope().enter_mode()}); }
+void push(Trace& trace, Value* mode) { trace.scope().modes().push_function_mode({mode, trace.scope().enter_mode()}); }
 
 Value* pop(Trace& trace) {
-  if (trace.scope().function_modes().empty())
+  if (!trace.scope().modes().in_function_mode())
     cannot(Reason::CallUnknown, "leaving a torch function mode that was entered before");
-  trace::FunctionMode left = trace.scope().pop_function_mode();
-  trace.scope().leave_mode(left.step);
+  trace::FunctionMode left = trace.scope().modes().pop_function_mode();
+  trace.scope().modes().leave(left.step);
   return left.mode;
 }
 
@@ -36,14 +36,14 @@ Value* pop_mode(Trace& trace, const Args& args) {
 }
 Value* count_modes(Trace& trace, const Args& args) {
   positional<0>(args, 0);
-  return trace.integer(static_cast<int64_t>(trace.scope().function_modes().size()));
+  return trace.integer(static_cast<int64_t>(trace.scope().modes().function_modes().size()));
 }
 Value* mode_at(Trace& trace, const Args& args) {
   auto [where] = positional<1>(args, 1);
   auto at = static_cast<size_t>(protocol::index(trace, where));
-  if (at >= trace.scope().function_modes().size())
+  if (at >= trace.scope().modes().function_modes().size())
     cannot(Reason::CallUnknown, "a torch function mode that was entered before");
-  return trace.scope().function_modes()[at].mode;
+  return trace.scope().modes().function_modes()[at].mode;
 }
 
 /// with torch.device(…): enters a DeviceContext mode.
@@ -110,8 +110,8 @@ namespace {
 /// Scope without the innermost mode.
 class Inner {
  public:
-  explicit Inner(Trace& trace) : trace_(trace), mode_(trace.scope().pop_function_mode()) {}
-  ~Inner() { trace_.scope().push_function_mode(mode_); }
+  explicit Inner(Trace& trace) : trace_(trace), mode_(trace.scope().modes().pop_function_mode()) {}
+  ~Inner() { trace_.scope().modes().push_function_mode(mode_); }
   Inner(const Inner&) = delete;
   Value* mode() const { return mode_.mode; }
 
@@ -124,7 +124,7 @@ class Inner {
 /// between functions.
 Value* dispatch(Trace& trace, PyObject* callable, const Args& args) {
   static PyObject* const hook = intern("__torch_function__");
-  if (trace.scope().function_modes().empty()) return ask_classes(trace, callable, args);
+  if (!trace.scope().modes().in_function_mode()) return ask_classes(trace, callable, args);
   if (is_model_of_stack(callable) || !is_of_torch(callable)) return nullptr;
   if (is_of_functorch(callable)) return nullptr;
   if (!is_overridable(callable)) cannot(Reason::CallUnknown, "a function of torch in a torch function mode");

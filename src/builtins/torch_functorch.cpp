@@ -42,13 +42,13 @@ struct Balanced {
     if (changed)
       step = trace.scope().enter_mode();
     else
-      trace.scope().leave_mode(step);
+      trace.scope().modes().leave(step);
   }
 };
 
 // ---- levels
 
-Value* depth(Trace& trace) { return trace.integer(static_cast<int64_t>(trace.scope().levels().size())); }
+Value* depth(Trace& trace) { return trace.integer(static_cast<int64_t>(trace.scope().modes().levels().size())); }
 
 /// _vmap_increment_nesting(batch_size, randomness): the new level's number.
 Value* enter_vmap(Trace& trace, const Args& args) {
@@ -76,7 +76,7 @@ Value* enter(Trace& trace, const Args& args) {
 }
 
 bool inside(Trace& trace, Level::Kind kind) {
-  const auto& levels = trace.scope().levels();
+  const auto& levels = trace.scope().modes().levels();
   return !levels.empty() && levels.back().kind == kind;
 }
 
@@ -88,7 +88,7 @@ Value* leave(Trace& trace, const Args& args) {
   if (!inside(trace, kind)) cannot(Reason::CallUnknown, "leaving a transform that was entered before");
   Value* level = depth(trace);
   trace.scope().emit_mode(function, {});
-  trace.scope().leave_level();
+  trace.scope().modes().leave_level();
   return level;
 }
 
@@ -100,7 +100,7 @@ Value* at_level(Trace& trace, const Args& args) {
   PyObject* const function = of_torch::object(name);
   bool known = args.positional > level && !args.keywords && trace.see(args[0])->kind == Kind::Tensor;
   PyObject* number = known ? trace.constant_of(args[level]) : nullptr;
-  if (!number || !PyLong_CheckExact(number) || PyLong_AsSize_t(number) != trace.scope().levels().size())
+  if (!number || !PyLong_CheckExact(number) || PyLong_AsSize_t(number) != trace.scope().modes().levels().size())
     cannot(Reason::CallUnknown, "a transform around the capture");
   return trace.emit(function, args);
 }
@@ -187,7 +187,7 @@ struct HooksDisabled : Balanced<std::string> {};
 void set_hooks_disabled(Trace& trace, PyObject* message) {
   PyObject* const disable = of_torch::object(of_torch::SavedTensorsHooksDisable);
   PyObject* const enable = of_torch::object(of_torch::SavedTensorsHooksEnable);
-  trace.scope().when_put_back([disable, enable, before = disabled_message()] {
+  trace.scope().modes().when_put_back([disable, enable, before = disabled_message()] {
     ErrorState pending;
     Owned<> done = Owned<>::steal(before.get() == Py_None ? PyObject_CallNoArgs(enable)
                                                           : PyObject_CallOneArg(disable, before.get()));
@@ -239,7 +239,7 @@ Value* set_forward_grad_enabled(Trace& trace, const Args& args) {
   auto [enabled] = positional<1>(args, 1);
   PyObject* mode = trace.constant_of(enabled);
   if (!mode || !PyBool_Check(mode)) cannot(Reason::ArgumentKind, of_torch::spelled(of_torch::SetFwdGradEnabled));
-  trace.scope().when_put_back([function, before = aten::forward_grad_enabled()] {
+  trace.scope().modes().when_put_back([function, before = aten::forward_grad_enabled()] {
     ErrorState pending;
     if (!Owned<>::steal(PyObject_CallOneArg(function, before ? Py_True : Py_False))) PyErr_Clear();
   });

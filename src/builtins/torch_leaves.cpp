@@ -75,7 +75,8 @@ namespace {
 
 /// True if `data` is the tensor's own memory, as in `w.data = w.data.to(device)` without a change of device.
 bool is_own_data(Trace& trace, const Tensor* tensor, const Tensor* data) {
-  const bool closed = tensor->late == Tensor::Closed || data->late == Tensor::Closed;
+  const effects::WriteLedger& writes = trace.scope().writes();
+  const bool closed = writes.late(tensor) == effects::Late::Closed || writes.late(data) == effects::Late::Closed;
   return !closed && !trace.state<Storages>().replaced && storage_root(tensor) == storage_root(data);
 }
 

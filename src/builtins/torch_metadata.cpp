@@ -91,7 +91,7 @@ Value* storage_offset(Trace& trace, const Args& args) {
   const Tensor* tensor = sized_self(trace, args, "storage_offset");
   refuse_of_gradient(trace, "storage_offset()");
   const bool has_one = tensor->record->strides.size() == tensor->record->sizes.size() && !tensor->record->inner;
-  if (!has_one || tensor->late != Tensor::Free || trace.state<Storages>().replaced)
+  if (!has_one || trace.scope().writes().late(tensor) != effects::Late::Free || trace.state<Storages>().replaced)
     cannot(Reason::CallUnknown, "Tensor.storage_offset");
   const Tensor* root = tensor;
   while (!root->existing() && root->base) root = root->base;

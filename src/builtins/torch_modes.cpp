@@ -56,7 +56,7 @@ void close(Trace& trace, const Value* manager) {
   auto& open_modes = trace.scope().state<OpenModes>();
   auto found = open_modes.find(manager);
   if (found == open_modes.end()) return;
-  trace.scope().leave_mode(found->second.step);
+  trace.scope().modes().leave(found->second.step);
   std::function<void()> leave = std::move(found->second.leave);
   open_modes.erase(found);
   leave();
@@ -70,7 +70,7 @@ void open(Trace& trace, const Value* manager, Mode mode) {
   }
   mode.step = trace.scope().enter_mode();
   open_modes.emplace(manager, std::move(mode));
-  trace.scope().when_put_back([&trace, manager] { close(trace, manager); });
+  trace.scope().modes().when_put_back([&trace, manager] { close(trace, manager); });
 }
 
 /// The node that entered this manager's mode.

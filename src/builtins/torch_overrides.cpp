@@ -194,7 +194,7 @@ Value* call_off(Trace& trace, Value* function, Value* args, Value* keywords) {
     });
   }
   std::vector<Value*> positional = args ? protocol::items_of(trace, args) : std::vector<Value*>();
-  const trace::HandlersOff off(trace.scope());
+  const trace::HandlersOff off(trace.scope().modes());
   return trace.see(protocol::call_with(trace, function, positional, named));
 }
 
@@ -282,7 +282,7 @@ Value* make_subclass(Trace& trace, const Args& args) {
   if (!tensor || !cls || !cls->existing()) cannot(Reason::ArgumentKind, "Tensor._make_subclass");
   if (needs && trace.constant_of(needs) != Py_False)
     cannot(Reason::TensorSubclass, std::string("a ") + cls->type()->tp_name + " that requires a gradient from then on");
-  const trace::HandlersOff off(trace.scope());
+  const trace::HandlersOff off(trace.scope().modes());
   auto* detached = as<Tensor>(trace.emit_method(detach, Args{&tensor, 1, nullptr, 0}));
   if (!detached) cannot(Reason::ArgumentKind, "Tensor._make_subclass");
   return as_subclass_of(trace, detached, cls->type(), false);
@@ -302,28 +302,28 @@ Value* make_switch(Trace& trace, const Args& args) {
 Value* enter_switch(Trace& trace, const Args& args) {
   positional<1>(args, 1);
   trace.state<Entered>().steps.push_back(trace.scope().enter_mode());
-  trace.scope().switch_handlers(1);
+  trace.scope().modes().switch_handlers(1);
   return trace.none();
 }
 Value* leave_switch(Trace& trace, const Args& args) {
   if (args.positional != 4) cannot(Reason::ArgumentKind, "DisableTorchFunctionSubclass.__exit__");
   std::vector<size_t>& steps = trace.state<Entered>().steps;
   if (steps.empty()) cannot(Reason::TensorSubclass, "torch functions, switched on by what was entered before");
-  trace.scope().leave_mode(steps.back());
+  trace.scope().modes().leave(steps.back());
   steps.pop_back();
-  trace.scope().switch_handlers(-1);
+  trace.scope().modes().switch_handlers(-1);
   return trace.none();
 }
 
 Value* handlers_on(Trace& trace, const Args& args) {
   positional<0>(args, 0);
-  return trace.boolean(trace.scope().handlers_on());
+  return trace.boolean(trace.scope().modes().handlers_on());
 }
 
 }  // namespace
 
 Value* ask_classes(Trace& trace, PyObject* callable, const Args& args) {
-  if (!trace.scope().handlers_on() || !may_ask(callable)) return nullptr;
+  if (!trace.scope().modes().handlers_on() || !may_ask(callable)) return nullptr;
   Askers askers(trace);
   for (size_t i = 0; i < args.positional + args.keywords; ++i) askers.look(args.values[i]);
   if (askers.empty()) return nullptr;

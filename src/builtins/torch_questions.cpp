@@ -108,7 +108,7 @@ bool overrides(Trace& trace, Value* object) {
   static PyObject* const hook = intern("__torch_function__");
   PyObject* const disabled = of_torch::object(of_torch::DisabledTorchFunctionImpl);
   object = trace.see(object);
-  if (!trace.scope().handlers_on()) return false;
+  if (!trace.scope().modes().handlers_on()) return false;
   if (auto* tensor = as<Tensor>(object)) return protocol::asked_for(trace, tensor) != protocol::Asked::Nobody;
   auto* other = as<Object>(object);
   PyObject* found = other ? trace.type_lookup(other->type, hook) : nullptr;
@@ -117,7 +117,7 @@ bool overrides(Trace& trace, Value* object) {
 
 /// has_torch_function(objects), has_torch_function_unary(object), has_torch_function_variadic(*objects)
 Value* has_torch_function(Trace& trace, const Args& args) {
-  if (trace.scope().initial_state().function_modes > 0 || !trace.scope().function_modes().empty())
+  if (trace.scope().modes().at_start().function_modes > 0 || trace.scope().modes().in_function_mode())
     cannot(Reason::CallUnknown, "a torch function mode");
   std::vector<Value*> objects = all_positional(args);
   if (objects.size() == 1) {
@@ -135,12 +135,12 @@ Value* has_torch_function(Trace& trace, const Args& args) {
 /// The default device: that of the process if no device mode is entered.
 Value* default_device(Trace& trace, const Args& args) {
   PyObject* const function = once([] { return real("torch", "get_default_device"); });
-  if (trace.scope().initial_state().function_modes > 0) cannot(Reason::CallUnknown, "a torch function mode");
+  if (trace.scope().modes().at_start().function_modes > 0) cannot(Reason::CallUnknown, "a torch function mode");
   return fold_or_stop(trace, function, args, "torch.get_default_device");
 }
 
 Value* function_mode_enabled(Trace& trace, const Args&) {
-  return trace.boolean(trace.scope().initial_state().function_modes > 0 || !trace.scope().function_modes().empty());
+  return trace.boolean(trace.scope().modes().at_start().function_modes > 0 || trace.scope().modes().in_function_mode());
 }
 
 // ---- who traces

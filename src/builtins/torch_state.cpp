@@ -12,7 +12,7 @@ namespace {
 
 /// Restores the process's state at the end of the capture.
 void undo_with(Trace& trace, PyObject* setter, const Owned<>& before) {
-  trace.scope().when_put_back([setter, before] {
+  trace.scope().modes().when_put_back([setter, before] {
     ErrorState pending;
     if (!Owned<>::steal(PyObject_CallOneArg(setter, before.get()))) PyErr_Clear();
   });
@@ -30,7 +30,7 @@ Value* set_default_dtype(Trace& trace, const Args& args) {
   call_real(trace, set, {wanted});
   undo_with(trace, set, before);
   trace.call_in_replay(set, {trace.constant(wanted)});
-  trace.scope().note_default_dtype(before.get(), wanted);
+  trace.scope().modes().note_default_dtype(before.get(), wanted);
   return trace.none();
 }
 

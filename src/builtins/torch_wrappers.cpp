@@ -24,7 +24,7 @@ namespace {
 class Looking {
  public:
   explicit Looking(Trace& trace)
-      : trace_(trace), off_(trace.scope()), effects_(trace.effects().entries().size()), nodes_(nodes()) {}
+      : trace_(trace), off_(trace.scope().modes()), effects_(trace.effects().entries().size()), nodes_(nodes()) {}
   void check(PyTypeObject* type) const {
     if (trace_.effects().entries().size() != effects_ || nodes() != nodes_)
       cannot(Reason::TensorSubclass, std::string(type->tp_name) + ".__tensor_flatten__ does more than tell");
@@ -251,7 +251,7 @@ Value* make(Trace& trace, Class* cls, const Args& args) {
   if (!own || !Py_IS_TYPE(own, &PyStaticMethod_Type)) return nullptr;
   trace.type_lookup(type, init);
   if (trace.type_lookup(type, finalizer)) cannot(Reason::TensorSubclass, std::string(type->tp_name) + " has a __del__");
-  const trace::HandlersOff off(trace.scope());
+  const trace::HandlersOff off(trace.scope().modes());
   return trace.emit(cls->object, args);
 }
 

@@ -146,7 +146,7 @@ class Backward {
     if (named)
       label = PyUnicode_AsUTF8(PyTuple_GET_ITEM(code_->co_localsplusnames, static_cast<Py_ssize_t>(output) + 1));
     Tensor* made = body.input(meta::with_requires_grad(tensor->record, false, true), label);
-    trace_.scope().keep_unwritten(made);
+    trace_.scope().writes().keep_unwritten(made);
     return made;
   }
 
@@ -312,7 +312,7 @@ Value* apply_by_bodies(Trace& trace, Applied& applied) {
     outputs[i]->record = record;
     if (outputs[i]->base) trace.scope().state<trace::CustomViews>().push_back(outputs[i]);
   }
-  for (Tensor* tensor : reachable.tensors()) trace.scope().keep_unwritten(tensor);
+  for (Tensor* tensor : reachable.tensors()) trace.scope().writes().keep_unwritten(tensor);
   return applied.result(trace);
 }
 

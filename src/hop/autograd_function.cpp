@@ -230,7 +230,7 @@ Value* apply(Trace& trace, Function*, const Args& args) {
   auto* function = args.positional ? trace.see_as<Class>(args[0]) : nullptr;
   if (!function || args.keywords || trace.is_made(function->type()))
     cannot(Reason::BodyUnsupported, "autograd.Function.apply with names, or of a class made here");
-  if (!trace.scope().function_modes().empty() || aten::GlobalState::read().transforms())
+  if (trace.scope().modes().in_function_mode() || aten::GlobalState::read().transforms())
     cannot(Reason::BodyUnsupported, "autograd.Function.apply under a mode");
   Applied applied;
   applied.function = function;
@@ -240,7 +240,7 @@ Value* apply(Trace& trace, Function*, const Args& args) {
     Value* arg = applied.args.emplace_back(trace.see(args[i]));
     if (auto* tensor = as<Tensor>(arg)) recorded |= trace.scope().requires_grad(tensor);
   }
-  if (!trace.scope().levels().empty()) return apply_in_transforms(trace, applied);
+  if (trace.scope().modes().in_level()) return apply_in_transforms(trace, applied);
   if (!recorded || !aten::grad_enabled()) return apply_without_gradient(trace, applied);
   for (Value* arg : applied.args)
     if (auto* tensor = as<Tensor>(arg)) trace::open_operand(trace, tensor);

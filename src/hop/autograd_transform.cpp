@@ -17,7 +17,7 @@ namespace {
 /// Refuses rules besides backward: they are not traced.
 void refuse_rules(Trace& trace, PyTypeObject* function) {
   static PyObject* const k_generate = intern("generate_vmap_rule");
-  for (const meta::Level& level : trace.scope().levels()) {
+  for (const meta::Level& level : trace.scope().modes().levels()) {
     if (level.kind == meta::Level::Jvp) cannot(Reason::BodyUnsupported, "jvp() of an autograd.Function");
     if (level.kind == meta::Level::Vmap && trace.type_lookup(function, k_generate) != Py_True)
       cannot(Reason::BodyUnsupported, "vmap() of an autograd.Function");

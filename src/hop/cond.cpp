@@ -51,7 +51,7 @@ Branch trace_branch(Trace& trace, const char* prefix, const Row& row, Value* fun
 
 /// Refuses transforms that differentiate: their gradients depend on everything computed inside, bodies included.
 void refuse_transforms(Trace& trace, const Tensor* decides) {
-  for (const meta::Level& level : trace.scope().levels())
+  for (const meta::Level& level : trace.scope().modes().levels())
     if (level.kind != meta::Level::Vmap || !decides)
       cannot(Reason::BodyUnsupported, "torch.cond inside a transform for gradients");
 }
@@ -91,7 +91,7 @@ Value* cond(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   right.graph->returns(trace.scope().sequence_of(Argument::Tuple, merged.right));
   trace.scope().graph().merge_inputs(*left.graph, "_true_branch", *right.graph, "_false_branch");
   const std::vector<Argument> inputs = lifted(*left.graph);
-  if (tensor && !trace.scope().levels().empty()) choose_in_batch(trace, row, tensor, inputs, merged);
+  if (tensor && trace.scope().modes().in_level()) choose_in_batch(trace, row, tensor, inputs, merged);
   refuse_other_gradients(trace, inputs, merged.tensors);
   const std::vector<Argument> arguments = {decides, trace.scope().body(left.graph), trace.scope().body(right.graph),
                                            trace.scope().sequence_of(Argument::Tuple, inputs)};

@@ -78,7 +78,7 @@ bool needs_gradient(const Argument& argument) { return argument.record && argume
 Value* flex_attention(Trace& trace, const Row& row, PyObject* op, const Args& args) {
   auto [query, key, value, score_mod, block_mask, scale, options] =
       bind<7>(row, args, {"query", "key", "value", "score_mod", "block_mask", "scale", "kernel_options"});
-  if (!trace.scope().levels().empty()) cannot(Reason::BodyUnsupported, "flex_attention inside a transform");
+  if (trace.scope().modes().in_level()) cannot(Reason::BodyUnsupported, "flex_attention inside a transform");
   const std::array<Tensor*, 3> tensors = {tensor_of(trace, row, query), tensor_of(trace, row, key),
                                           tensor_of(trace, row, value)};
   std::vector<Value*> mask = items_in(trace, row, block_mask);

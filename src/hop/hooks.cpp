@@ -33,8 +33,9 @@ AtLoad<Before> before;
 
 Tensor* made_in_graph(Trace& trace, const Args& args, size_t count) {
   auto* tensor = args.positional == count && !args.keywords ? trace.see_as<Tensor>(args[0]) : nullptr;
-  const bool made = tensor && !tensor->existing() && tensor->node && tensor->late != Tensor::Closed &&
-                    trace.scope().levels().empty() && trace.scope().requires_grad(tensor);
+  const bool made = tensor && !tensor->existing() && tensor->node &&
+                    trace.scope().writes().late(tensor) != effects::Late::Closed && !trace.scope().modes().in_level() &&
+                    trace.scope().requires_grad(tensor);
   return made ? tensor : nullptr;
 }
 
@@ -275,7 +276,7 @@ struct SetUpInGraph {
 [[noreturn]] void set_up_for_real() { cannot(Reason::CallSkipped, "torch.utils.hooks.BackwardHook"); }
 
 bool graph_may_set_up(Trace& trace) {
-  return trace.contract.differentiates && aten::grad_enabled() && trace.scope().levels().empty() &&
+  return trace.contract.differentiates && aten::grad_enabled() && !trace.scope().modes().in_level() &&
          !trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace);
 }
 
@@ -311,7 +312,7 @@ Seen seen_by_hooks(Trace& trace, Value* given, bool may_be_single) {
   for (Value* value : several ? several->items : std::vector<Value*>{given}) {
     auto* tensor = trace.see_as<Tensor>(value);
     if (tensor) {
-      if (tensor->late == Tensor::Closed) set_up_for_real();
+      if (trace.scope().writes().late(tensor) == effects::Late::Closed) set_up_for_real();
       protocol::refuse_subclass(tensor, "BackwardHook");
       seen.places.push_back(seen.all.size());
       seen.is_differentiated |= trace.scope().requires_grad(tensor);
@@ -344,7 +345,7 @@ void set_up_in_graph(Trace& trace, PyObject* target, const Argument& hooks, Seen
                trace.scope().sequence_of(Argument::Tuple, tensors)});
   for (size_t i = 0; i < views.size(); ++i) {
     views[i]->node = trace.scope().item(node, i, views[i]->record);
-    trace.scope().keep_unwritten(views[i]);
+    trace.scope().writes().keep_unwritten(views[i]);
     trace.scope().state<trace::CustomViews>().push_back(views[i]);
   }
 }
@@ -434,7 +435,7 @@ Value* register_hook(Trace& trace, const Args& args) {
   graph::Node* node = trace.scope().emit_operator(op, arguments);
   node->record = tensor->record;
   tensor->node = node;
-  trace.scope().hold(tensor);
+  trace.scope().writes().set_late(tensor, effects::Late::Fixed);
   trace.scope().hook_inside(tensor);
   return handle_in_graph(trace);
 }

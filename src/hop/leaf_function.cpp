@@ -108,7 +108,7 @@ class Results {
 Value* leaf_function(Trace& trace, Function* function, const Args& args) {
   PyObject* const make = once([] { return imported("gramme._higher_order", "leaf_parts").release(); });
   PyObject* const op = of_torch::object(of_torch::InvokeLeafFunction);
-  if (trace.contract.breaks || !trace.scope().levels().empty()) cannot(Reason::CallSkipped, "a leaf function");
+  if (trace.contract.breaks || trace.scope().modes().in_level()) cannot(Reason::CallSkipped, "a leaf function");
   ++meta::asked->program;
   PyObject* real = real_function(trace, function, "a leaf function that the program makes");
   const Flat flat(trace, args);

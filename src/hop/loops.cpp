@@ -122,7 +122,7 @@ Value* result_of(Trace& trace, const Tree& tree, graph::Node* call, const std::v
 }
 
 void refuse_vmap(Trace& trace, const Row& row) {
-  if (!trace.scope().levels().empty()) refuse(row, "inside torch.vmap");
+  if (trace.scope().modes().in_level()) refuse(row, "inside torch.vmap");
 }
 
 /// Updates the records of carries that need no gradient at first but do after a run; true if there are any.

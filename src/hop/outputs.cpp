@@ -163,7 +163,7 @@ const meta::Record* would_give(Trace& trace, const Row& row, const meta::Record*
   call.target = trace.keep(take(PyUnicode_InternFromString(method)));
   call.args = all.data();
   call.arg_count = static_cast<uint32_t>(all.size());
-  const meta::Outcome& outcome = meta::infer(call, trace.scope().levels(), &trace.shapes.assumptions);
+  const meta::Outcome& outcome = meta::infer(call, trace.scope().modes().levels(), &trace.shapes.assumptions);
   if (outcome.error || outcome.result.kind != meta::Result::Tensor)
     cannot(Reason::BodyUnsupported, std::string(row.name) + ": tensors of this kind");
   for (const shape::Expr guard : outcome.guards) trace.shapes.learn(guard, trace.position());

@@ -92,7 +92,9 @@ Value* Attempt::given(const Waiting& caller, Value* value) {
 /// destroying the root frame runs code, or if an exception of the graph would have to be raised in the caller.
 Value* Attempt::given_to_caller(Value* value) {
   const size_t next = callers_.size();
-  if (next >= start_.callers.size() || root_->locals || trace.scope().lasting()) return nullptr;
+  if (next >= start_.callers.size() || root_->locals ||
+      trace.scope().writes().lasting(trace.scope().inputs().objects()))
+    return nullptr;
   if (!is_same(handled_at_start_, trace.handled) || interp.lets_go_of_code(*root_)) return nullptr;
   const Waiting& caller = start_.callers[next];
   const bytecode::Code& code = bytecode::decode(caller.code);

@@ -25,7 +25,7 @@ namespace {
 std::vector<Owned<>> example_inputs(const Trace& trace) {
   std::vector<Owned<>> inputs;
   for (const graph::Node* node : trace.scope().graph().placeholders())
-    inputs.push_back(share(trace.scope().input(node)));
+    inputs.push_back(share(trace.scope().inputs().object(node)));
   for (int classed : trace::classed_inputs(trace)) {  // the graph receives plain tensors
     Owned<>& input = inputs.at(static_cast<size_t>(classed));
     input = take(aten::plain_example(input.get()).release());
@@ -36,7 +36,7 @@ std::vector<Owned<>> example_inputs(const Trace& trace) {
 /// Has the graph compiled in the thread state in which it will be called, and restores that state if the backend
 /// raises.
 bool compile_graph(Trace& trace, const Compile& compile, plan::Segment& segment) {
-  trace.scope().put_back();
+  trace.scope().modes().put_back();
   if (trace.scope().graph().empty() && trace.contract.runs) return true;
   return aten::keeping_modes([&] { return compile(trace, example_inputs(trace), segment); });
 }
@@ -120,7 +120,7 @@ plan::Ending describe_raise(const UserError& error) {
 
 /// A segment that only carries out the next instruction for real.
 std::unique_ptr<plan::Segment> step_over(const Start& start, const Trace& trace, plan::Ending ending) {
-  plan::GuardDescription guards{std::make_shared<source::Pool>(), {}, {}, trace.scope().initial_state()};
+  plan::GuardDescription guards{std::make_shared<source::Pool>(), {}, {}, trace.scope().modes().at_start()};
   return idle(start, std::move(guards), plan::ExitKind::Concrete, std::move(ending));
 }
 

@@ -68,7 +68,7 @@ Value* attribute_of(Trace& trace, Value* value, PyObject* name) {
     case Kind::Super:
       return super_attribute(trace, static_cast<Super*>(value), name);
     case Kind::Tensor:
-      if (!trace.scope().function_modes().empty() && !is_method(trace, value, name))
+      if (trace.scope().modes().in_function_mode() && !is_method(trace, value, name))
         cannot(Reason::CallUnknown, "an attribute of a tensor that a torch function mode sees");
       return tensor_attributes->get(trace, static_cast<Tensor*>(value), name);
     case Kind::Namespace:
@@ -173,7 +173,7 @@ void write_attribute(Trace& trace, Value* target, PyObject* name, Value* value) 
     case Kind::Function:
       return store_in_function(trace, static_cast<Function*>(target), name, value);
     case Kind::Tensor:
-      if (!trace.scope().function_modes().empty())
+      if (trace.scope().modes().in_function_mode())
         cannot(Reason::CallUnknown, "an attribute of a tensor that a torch function mode sees");
       return tensor_attributes->set(trace, static_cast<Tensor*>(target), name, value);
     case Kind::Partial:

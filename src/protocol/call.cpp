@@ -72,7 +72,7 @@ class Prepended {
 Owned<> as_it_began(Trace& trace, Value* value) {
   if (Owned<> known = trace.concrete(value)) return known;
   const Value* seen = trace.see(value);
-  const bool unchanged = trace.effects().empty() && trace.scope().written().empty();
+  const bool unchanged = trace.effects().empty() && trace.scope().writes().empty();
   return seen->existing() && seen->object && unchanged ? share(seen->object) : Owned<>();
 }
 
@@ -109,7 +109,7 @@ Value* fold_declared(Trace& trace, PyObject* function, const Args& args) {
 /// Ends the segment at a model or C type under torch function modes, which it would bypass.
 void refuse_unseen(Trace& trace, PyObject* callable) {
   static PyObject* const torch = intern("torch");
-  if (trace.scope().function_modes().empty()) return;
+  if (!trace.scope().modes().in_function_mode()) return;
   Owned<> module = Owned<>::steal(PyObject_GetAttr(callable, names::k_module));
   if (!module) PyErr_Clear();
   bool of_torch =
@@ -125,10 +125,10 @@ void refuse_unseen_type(Trace& trace, PyObject* type) {
 class WithoutModes {
  public:
   explicit WithoutModes(Trace& trace) : trace_(trace) {
-    while (!trace.scope().function_modes().empty()) left_.push_back(trace.scope().pop_function_mode());
+    while (trace.scope().modes().in_function_mode()) left_.push_back(trace.scope().modes().pop_function_mode());
   }
   ~WithoutModes() {
-    for (; !left_.empty(); left_.pop_back()) trace_.scope().push_function_mode(left_.back());
+    for (; !left_.empty(); left_.pop_back()) trace_.scope().modes().push_function_mode(left_.back());
   }
   WithoutModes(const WithoutModes&) = delete;
 
@@ -190,7 +190,7 @@ bool may_ask_classes(Trace& trace, const Args& args) {
 /// The result of __torch_function__ for a Python function of torch that has a model or is a node. Null if no class is
 /// asked.
 Value* asked_first(Trace& trace, PyObject* function, const Args& args) {
-  if (!trace.scope().handlers_on() || !trace.scope().function_modes().empty() || !may_ask_classes(trace, args))
+  if (!trace.scope().modes().handlers_on() || trace.scope().modes().in_function_mode() || !may_ask_classes(trace, args))
     return nullptr;
   if (!find_model(function) && treatment(function) != Treatment::InGraph) return nullptr;
   trace.enter_opaque();
@@ -281,7 +281,7 @@ Value* call_getter(Trace& trace, PyObject* callable, const Args& args) {
 Value* call_builtin(Trace& trace, PyObject* callable, const Args& args, bool bound = false) {
   trace.enter_opaque();
   if (Value* result = call_getter(trace, callable, args)) return result;
-  if (!trace.scope().function_modes().empty() || may_ask_classes(trace, args))
+  if (trace.scope().modes().in_function_mode() || may_ask_classes(trace, args))
     if (Value* result = hooks->mode_dispatch(trace, callable, args)) return result;
   bool descr = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
   auto* tensor = descr && args.positional ? trace.see_as<Tensor>(args[0]) : nullptr;

@@ -197,7 +197,7 @@ Value* tensor_compare(Trace& trace, int op, Value* left, Value* right) {
   }
   if (!compares_with_tensors(right)) return nullptr;
   if (is_asked(trace, left) || is_asked(trace, right)) return compare_by_methods(trace, op, left, right);
-  if (!trace.scope().function_modes().empty()) return seen_by_modes(trace, op, left, right);
+  if (trace.scope().modes().in_function_mode()) return seen_by_modes(trace, op, left, right);
   refuse_replaced(trace, {left, right}, {comparison_row(op).method, comparison_row(comparison_row(op).swapped).method});
   return trace.emit(comparison_row(op).function, {left, right});
 }

@@ -213,7 +213,8 @@ Value* tensor_key(Trace& trace, const Tensor* indexed, Value* key) {
 Value* list_as_subscripts(Trace& trace, Tensor* tensor, Value* key) {
   constexpr size_t kTooMany = 32;
   auto* list = as<List>(key);
-  if (!list || !aten::is_exact_tensor_type(tensor->record->type) || !trace.scope().function_modes().empty()) return key;
+  if (!list || !aten::is_exact_tensor_type(tensor->record->type) || trace.scope().modes().in_function_mode())
+    return key;
   if (list->items().size() >= kTooMany) return key;
   std::optional<bool> by_slice;  // whether a slice was the first item that decides it
   for (Value* item : list->items()) {

@@ -86,7 +86,7 @@ shape::SymInt tensor_length(Trace& trace, Tensor* tensor) {
   refuse_replaced(trace, {tensor}, {name, dim_name, shape_name});
   refuse_torch_function(trace, tensor, "len()");
   refuse_jagged(*tensor->record, "len()");
-  if (!trace.scope().function_modes().empty()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
+  if (trace.scope().modes().in_function_mode()) cannot(Reason::CallUnknown, "len() that a torch function mode sees");
   if (tensor->record->dim() == 0) raise(trace, PyExc_TypeError, "len() of a 0-d tensor");
   trace.scope().note_sizes(tensor, 0);
   return tensor->record->sizes[0];

@@ -103,7 +103,7 @@ Value* numpy_operator(Trace& trace, NumpyOperator apply, int op, Value*& left, V
   Value *&scalar = on_left ? left : right, *other = on_left ? right : left;
   if (trace::array_of(trace, other)) return nullptr;
   auto* tensor = as<Tensor>(other);
-  if (tensor && aten::is_exact_tensor_type(tensor->record->type) && trace.scope().function_modes().empty()) {
+  if (tensor && aten::is_exact_tensor_type(tensor->record->type) && !trace.scope().modes().in_function_mode()) {
     if (Value* number = trace.python_number(scalar)) return scalar = number, nullptr;
   }
   if (tensor || !is_number(other))

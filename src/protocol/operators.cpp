@@ -89,7 +89,7 @@ Value* by_methods(Trace& trace, int op, Value* left, Value* right) {
 
 Value* tensor_binary(Trace& trace, int op, Value* left, Value* right) {
   if (is_asked(trace, left) || is_asked(trace, right)) return by_methods(trace, op, left, right);
-  if (!trace.scope().function_modes().empty()) return seen_by_modes(trace, op, left, right);
+  if (trace.scope().modes().in_function_mode()) return seen_by_modes(trace, op, left, right);
   const Operator& row = operator_row(op);
   bool in_place = is_in_place(op) && left->kind == Kind::Tensor;
   refuse_replaced(trace, {left, right}, {row.method, row.reflected});

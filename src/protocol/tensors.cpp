@@ -55,7 +55,7 @@ void note_tensor_methods() { torch(); }
 Asked asked_for(Trace& trace, const Tensor* tensor) {
   static PyObject* const name = intern("__torch_function__");
   PyTypeObject* type = tensor->record->type;
-  if (aten::is_exact_tensor_type(type) || !trace.scope().handlers_on()) return Asked::Nobody;
+  if (aten::is_exact_tensor_type(type) || !trace.scope().modes().handlers_on()) return Asked::Nobody;
   if (tensor->record->opaque) return Asked::Nobody;  // a jagged tensor, whose class is asked where the graph runs
   PyObject* found = trace.type_lookup(type, name);
   if (!found || found == torch().disabled) return Asked::Nobody;

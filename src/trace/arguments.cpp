@@ -43,8 +43,7 @@ graph::Node* Scope::node(Tensor* tensor) {
   if (tensor->plain) return node(tensor->plain);
   if (!tensor->node) {
     if (!tensor->existing()) GRAMME_BUG("a tensor without a node or a source");
-    tensor->node = root_.placeholder(tensor->source, plain_record(tensor->record), capture_.position());
-    inputs_[tensor->node] = tensor->object;
+    tensor->node = inputs_.add(tensor->source, plain_record(tensor->record), tensor->object, capture_.position());
   }
   if (!graph_->is_in(tensor->node->graph)) tensor->node = take_out(tensor->node);
   if (graph_ != tensor->node->graph && capture_.contract.differentiates && aten::grad_enabled())
@@ -155,7 +154,7 @@ bool is_mesh(const Object* object) {
 }  // namespace
 
 Argument Scope::passed(Tensor* tensor) {
-  if (tensor->late == Tensor::Closed) cannot(Reason::LateEffect, "an operation on a tensor");
+  if (writes_.late(tensor) == effects::Late::Closed) cannot(Reason::LateEffect, "an operation on a tensor");
   Argument result;
   result.kind = Argument::Tensor;
   result.node = node(tensor);

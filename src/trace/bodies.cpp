@@ -5,7 +5,6 @@
 #include "base/imported.h"
 #include "base/once.h"
 #include "trace/scope.h"
-#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -14,20 +13,18 @@ using meta::Argument;
 graph::Graph* Scope::enter_body(const char* prefix) {
   if (has_twins_) cannot(Reason::TensorSubclass, "beside an operator that takes functions");
   graph_ = graph_->make_body(prefix);
-  bodies_.push_back({aten::GlobalState::read(), levels_.size(), function_modes_.size(), handlers_off_});
+  modes_.enter_body();
   return graph_;
 }
 
 void Scope::leave_body() {
-  const BodyState began = bodies_.back();
-  abandon_body();
-  const bool same = aten::GlobalState::read() == began.modes && levels_.size() == began.levels &&
-                    function_modes_.size() == began.function_modes && handlers_off_ == began.handlers_off;
-  if (!same) cannot(Reason::BodyUnsupported, "a function that leaves the thread in other modes than it found");
+  graph_ = graph_->around();
+  if (!modes_.leave_body())
+    cannot(Reason::BodyUnsupported, "a function that leaves the thread in other modes than it found");
 }
 
 void Scope::abandon_body() {
-  bodies_.pop_back();
+  modes_.abandon_body();
   graph_ = graph_->around();
 }
 
@@ -49,27 +46,11 @@ graph::Node* Scope::take_out(graph::Node* node) {
   return node;
 }
 
-void Scope::settle(const graph::Node* caller, const graph::Graph* body) {
-  auto settle = [&](const graph::Node*& node) {
-    if (node && node->graph == body) node = caller;
-  };
-  for (Write& write : writes_) settle(write.node);
-  settle(reshaped_);
-  settle(entered_);
-}
-
-void Scope::note_writes_around(const value::Tensor* tensor) {
-  tensor = storage_root(tensor);
-  const auto is_of = [&](const graph::Graph* graph) { return tensor->node && tensor->node->graph->is_in(graph); };
-  for (graph::Graph* graph = graph_; graph->around() && !is_of(graph); graph = graph->around())
-    graph->writes_around = true;
-}
-
 void Scope::expect_program() {
   if (capture_.contract.breaks && !capture_.effects().empty())
     cannot(Reason::LateEffect, "a function of the program in the graph, which may look at what was written");
-  expect_python(false);
-  enters_ = true;
+  writes_.expect_python(false, raising());
+  writes_.expect_program();
 }
 
 Argument Scope::attribute(const std::string& name, PyObject* object) {
@@ -104,7 +85,7 @@ void Scope::runs(graph::Node* node, const Argument& argument) {
   graph::Graph* body = argument.node->body;
   body->caller = body->caller && body->caller != node ? nullptr : node;
   for (const graph::Node* inside : body->nodes()) node->operators += inside->operators;
-  settle(node, body);
+  writes_.settle(node, body);
 }
 
 graph::Node* Scope::emit_operator(PyObject* target, const std::vector<Argument>& args,
@@ -124,8 +105,7 @@ graph::Node* Scope::emit_operator(PyObject* target, const std::vector<Argument>&
   call.keyword_count = static_cast<uint32_t>(keywords.size());
   graph::Node* node = graph_->call(call, capture_.position());
   node->effect = true;
-  if (enters_ && !entered_) entered_ = node;
-  enters_ = false;
+  writes_.note_operator(node);
   for (const Argument& argument : args) runs(node, argument);
   return node;
 }

@@ -36,7 +36,7 @@ bool is_write(const meta::Record& before, const meta::Record& after) {
 
 void Scope::note_class(PyTypeObject* type) {
   const bool has_twin = !meta::is_wrapper(type);
-  if (!levels_.empty()) cannot(Reason::TensorSubclass, "inside a transform of torch.func");
+  if (modes_.in_level()) cannot(Reason::TensorSubclass, "inside a transform of torch.func");
   if (has_twin && graph_ != &root_) cannot(Reason::TensorSubclass, "inside an operator that takes functions");
   if (!capture_.contract.runs) cannot(Reason::TensorSubclass, "in a graph that does not run here");
   has_classes_ = true;
@@ -55,7 +55,7 @@ void Scope::refuse_twin(const Tensor* tensor, const char* change) {
 
 void Scope::refuse_classes(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) const {
   for (const Tensor* leaf : leaves)
-    if (!handlers_off_ && is_asked(capture_, leaf))
+    if (modes_.handlers_on() && is_asked(capture_, leaf))
       cannot(Reason::TensorSubclass, std::string(leaf->record->type->tp_name) + " has a __torch_function__");
   for (const meta::Mutation& mutation : outcome.mutations) {
     const Tensor* leaf = leaves.at(mutation.leaf);
@@ -66,7 +66,7 @@ void Scope::refuse_classes(const meta::Outcome& outcome, const std::vector<Tenso
 
 Tensor* Scope::as_class(Tensor* tensor, PyTypeObject* type, bool view) {
   const meta::Record& record = *tensor->record;
-  if (tensor->late != Tensor::Free) cannot(Reason::LateEffect, "as_subclass() of a tensor");
+  if (writes_.late(tensor) != effects::Late::Free) cannot(Reason::LateEffect, "as_subclass() of a tensor");
   if (record.inner || record.is_inference || aten::inference_mode() || (record.requires_grad && !aten::grad_enabled()))
     cannot(Reason::TensorSubclass, "a tensor of another class in this mode");
   note_class(type);

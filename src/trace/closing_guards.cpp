@@ -60,7 +60,7 @@ void guard_apart(Trace& trace, const std::vector<Placed>& tensors) {
 
 /// Guards which inputs share memory, if some input is written.
 void guard_overlaps(Trace& trace) {
-  if (!trace.scope().inputs_written()) return;
+  if (!trace.scope().writes().has_inputs()) return;
   std::vector<Placed> inputs;
   std::unordered_set<const Source*> known;  // an inner tensor may be an input itself
   for (const Memory& memory : trace.scope().memory())
@@ -88,17 +88,18 @@ std::vector<Value*> known(Trace& trace) {
 /// Guards that other tensors stay outside the storage of one that came to require a gradient by a write: all views of
 /// its base require one since.
 void guard_gained(Trace& trace) {
-  if (trace.scope().gained().empty()) return;
+  const std::vector<Tensor*>& gained = trace.scope().writes().gained();
+  if (gained.empty()) return;
   for (Value* value : known(trace)) {
     if (value->kind != Kind::Tensor) continue;
-    for (Tensor* gained : trace.scope().gained())
-      if (value != gained) guard_pair(trace, guards::Kind::OtherStorage, gained->source, value->source);
+    for (const Tensor* tensor : gained)
+      if (value != tensor) guard_pair(trace, guards::Kind::OtherStorage, tensor->source, value->source);
   }
 }
 
 /// Guards that no tensor is a view of one whose requires_grad was set: views take it from their base.
 void guard_toggled(Trace& trace) {
-  if (trace.scope().toggled().empty()) return;
+  if (trace.scope().writes().toggled().empty()) return;
   std::vector<Placed> tensors;
   for (Value* value : known(trace))
     if (value->kind == Kind::Tensor) tensors.push_back({value->source, value->object});
@@ -216,14 +217,14 @@ void forget_autograd(const Trace& trace, std::vector<guards::Fact>& facts) {
   bool calls = std::any_of(effects.begin(), effects.end(), [](const effects::Effect& effect) {
     return effect.kind == effects::Kind::Call && !effect.quiet;
   });
-  if (trace.scope().autograd_seen() || trace.scope().inputs_written() || calls) return;
+  if (trace.scope().autograd_seen() || trace.scope().writes().has_inputs() || calls) return;
   for (guards::Fact& fact : facts)
     if (fact.spec) fact.spec = aten::without_autograd(*fact.spec);
 }
 
 /// Drops the kind of view from guards, except for tensors written in a way that autograd records.
 void forget_views(const Trace& trace, std::vector<guards::Fact>& facts) {
-  const std::vector<const Tensor*> written = trace.scope().written();
+  const std::vector<const Tensor*> written = trace.scope().writes().inputs();
   for (guards::Fact& fact : facts) {
     auto is_its = [&](const Tensor* tensor) { return tensor->source == fact.source && tensor->record->requires_grad; };
     if (fact.spec && std::ranges::none_of(written, is_its)) fact.spec = aten::without_views(*fact.spec);

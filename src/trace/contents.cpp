@@ -317,8 +317,8 @@ std::vector<Value*> Scope::with_numbers(const meta::Call& call, const Args& args
 
 Number* Scope::content(Tensor* tensor) {
   static PyObject* const item = intern("item");
-  if (graph_ != &root_ || !levels_.empty() || !function_modes_.empty()) return nullptr;
-  Contents::Content* content = contents_.of(tensor, [this](const Tensor* input) { return is_written(input); });
+  if (graph_ != &root_ || modes_.in_level() || modes_.in_function_mode()) return nullptr;
+  Contents::Content* content = contents_.of(tensor, [this](const Tensor* input) { return writes_.is_written(input); });
   if (!content && !(is_number(tensor) && aten::is_exact_tensor_type(tensor->record->type))) return nullptr;
   if (!content) {
     tensor->used = true;
@@ -330,11 +330,6 @@ Number* Scope::content(Tensor* tensor) {
   tensor->used = true;
   contents_.note_read(*content, number);
   return number;
-}
-
-bool Scope::is_written(const Tensor* input) const {
-  return std::ranges::any_of(writes_,
-                             [input](const Write& write) { return aten::overlap(write.root->object, input->object); });
 }
 
 }  // namespace gramme::trace

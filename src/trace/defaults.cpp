@@ -99,7 +99,7 @@ Argument converted(Scope& scope, Arena& arena, const Argument& x, PyObject* dtyp
   call.target = name;
   call.args = args;
   call.arg_count = 2;
-  const Outcome& outcome = meta::infer(call, scope.levels());
+  const Outcome& outcome = meta::infer(call, scope.modes().levels());
   if (outcome.error || outcome.result.kind != Result::Tensor)
     cannot(Reason::LateEffect, "an operation that depends on torch.set_default_dtype");
   Argument result;
@@ -124,27 +124,22 @@ meta::Call with_converted(Scope& scope, Arena& arena, const meta::Call& call, Py
 
 }  // namespace
 
-void Scope::note_default_dtype(PyObject* before, PyObject* now) {
-  if (!first_dtype_) first_dtype_ = share(before);
-  dtype_ = share(now);
-}
-
 /// Rewrites the call so that under the first default dtype it returns what the program's call returns under its own.
 const Outcome& Scope::infer(meta::Call& call) {
-  const Outcome& wanted = meta::infer(call, levels_, &capture_.shapes.assumptions);
-  if (dtype_ == first_dtype_ || wanted.error) return wanted;
+  const Outcome& wanted = meta::infer(call, modes_.levels(), &capture_.shapes.assumptions);
+  if (!modes_.has_other_dtype() || wanted.error) return wanted;
   const Outcome expected = wanted;
-  Default first(first_dtype_.get(), dtype_.get());
-  if (const Outcome& plain = meta::infer(call, levels_); alike(plain, expected)) return plain;
+  Default first(modes_.first_dtype(), modes_.dtype());
+  if (const Outcome& plain = meta::infer(call, modes_.levels()); alike(plain, expected)) return plain;
   if (expected.result.kind == Result::Tensor) {
     meta::Call typed = with_dtype(capture_.arena, call, meta::dtype_object(*expected.result.record));
-    if (const Outcome& outcome = meta::infer(typed, levels_); alike(outcome, expected)) {
+    if (const Outcome& outcome = meta::infer(typed, modes_.levels()); alike(outcome, expected)) {
       call = typed;
       return outcome;
     }
     if (converts_whole_numbers(call) && expected.mutations.empty()) {
-      meta::Call on_numbers = with_converted(*this, capture_.arena, call, dtype_.get(), capture_.position());
-      if (const Outcome& outcome = meta::infer(on_numbers, levels_); alike(outcome, expected)) {
+      meta::Call on_numbers = with_converted(*this, capture_.arena, call, modes_.dtype(), capture_.position());
+      if (const Outcome& outcome = meta::infer(on_numbers, modes_.levels()); alike(outcome, expected)) {
         call = on_numbers;
         return outcome;
       }

@@ -13,7 +13,6 @@
 #include "trace/refusals.h"
 #include "trace/scope.h"
 #include "trace/settings.h"
-#include "value/views.h"
 
 namespace gramme::trace {
 
@@ -28,7 +27,7 @@ Value* Scope::emit(PyObject* function, const Args& args) {
 }
 
 Value* Scope::emit_remembering(PyObject* function, const Args& args) {
-  if (dtype_ != first_dtype_) cannot(Reason::LateEffect, "a gradient after torch.set_default_dtype");
+  if (modes_.has_other_dtype()) cannot(Reason::LateEffect, "a gradient after torch.set_default_dtype");
   asks_ = true;
   try {
     Value* result = emit(function, args);
@@ -80,20 +79,20 @@ graph::Node* Scope::emit_mode(PyObject* function, const std::vector<Argument>& a
   call.keyword_count = static_cast<uint32_t>(keywords.size());
   graph::Node* node = graph_->call(call, capture_.position());
   node->effect = true;
-  sets_modes_ = true;
-  if (!levels_.empty()) remember(node);
+  modes_.note_set();
+  if (modes_.in_level()) remember(node);
   return node;
 }
 
 /// Adds the node to the history from which gradients and tangents inside transforms are inferred.
 void Scope::remember(graph::Node* node) {
-  if (!bodies_.empty() && bodies_.back().levels) return;  // only its operator decides whether this is computed
+  if (modes_.is_body_in_level()) return;  // only its operator decides whether this is computed
   history_.add(node, node->call, node->record);
 }
 
 /// Handles a call whose inference failed: if it raises with real data too, the program's own exception is raised.
 void Scope::fail(const meta::Call& call, const std::string& message) {
-  if (levels_.empty() && meta::raises_on_zeros(call)) capture_.raise_current();
+  if (!modes_.in_level() && meta::raises_on_zeros(call)) capture_.raise_current();
   cannot(Reason::OperatorFailed, message);
 }
 
@@ -101,7 +100,8 @@ void Scope::fail(const meta::Call& call, const std::string& message) {
 /// memory.
 void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, const std::vector<Tensor*>& leaves,
                           const Args& args) {
-  if (levels_.empty() && meta::may_not_fit(call, outcome) && meta::raises_on_zeros(call, capture_.shapes.assumptions))
+  if (!modes_.in_level() && meta::may_not_fit(call, outcome) &&
+      meta::raises_on_zeros(call, capture_.shapes.assumptions))
     capture_.raise_current();
   for (const meta::Mutation& mutation : outcome.mutations) {
     const meta::Record& shown = *leaves.at(mutation.leaf)->record;
@@ -195,18 +195,19 @@ const meta::Outcome* inferred_for_all(Shapes& shapes, const meta::Call& call) {
 
 /// The outcome valid for all sizes that its guards admit, or for the present sizes if none can be expressed for others.
 const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
-  if (asks_) return history_.infer(call, levels_.empty());
+  if (asks_) return history_.infer(call, !modes_.in_level());
   if (meta::takes_unbacked(call, capture_.shapes.assumptions)) {
-    if (!levels_.empty()) cannot(Reason::UnbackedNumber, "a size below a transform of torch.func");
-    const meta::Outcome* for_all = dtype_ == first_dtype_ ? inferred_for_all(capture_.shapes, call) : nullptr;
+    if (modes_.in_level()) cannot(Reason::UnbackedNumber, "a size below a transform of torch.func");
+    const meta::Outcome* for_all = !modes_.has_other_dtype() ? inferred_for_all(capture_.shapes, call) : nullptr;
     return for_all ? *for_all : inferred_of_data(call);
   }
   const meta::Outcome* by_index = by_tensors_ ? inferred_by_index(call) : nullptr;
   const meta::Outcome* outcome = by_index ? by_index : &infer(call);
   const bool takes_data = capture_.data.shapes || capture_.data.scalars;
-  if (outcome->data_dependent && takes_data && levels_.empty() && dtype_ == first_dtype_) return inferred_of_data(call);
+  if (outcome->data_dependent && takes_data && !modes_.in_level() && !modes_.has_other_dtype())
+    return inferred_of_data(call);
   if (outcome->error && is_symbolic(call)) {
-    const bool of_torch = levels_.empty() && !outcome->runs_python && !meta::is_of_program(call);
+    const bool of_torch = !modes_.in_level() && !outcome->runs_python && !meta::is_of_program(call);
     if (outcome->raised && of_torch) fail_at_sizes(capture_, call, *outcome);
     fix_sizes(call, args);
     outcome = &infer(call);
@@ -228,7 +229,7 @@ bool Scope::is_refused(const meta::Outcome& outcome, const std::vector<Tensor*>&
     return mutation.record->requires_grad && leaves.at(mutation.leaf)->special_view;
   };
   return std::ranges::any_of(outcome.mutations, written) || std::ranges::any_of(leaves, [&](const Tensor* leaf) {
-           return leaf->special_view && leaf->record->requires_grad && is_written_around(leaf);
+           return leaf->special_view && leaf->record->requires_grad && writes_.is_written_around(leaf);
          });
 }
 
@@ -238,7 +239,7 @@ bool Scope::types_may_be_refused(const meta::Call& call, const meta::Outcome& ou
   const bool matters =
       !capture_.contract.locates || !writes_.empty() || !outcome.mutations.empty() || !capture_.effects().empty();
   if (!matters || !capture_.contract.runs || outcome.tried || outcome.may_raise || outcome.opaque ||
-      outcome.runs_python || !levels_.empty())
+      outcome.runs_python || modes_.in_level())
     return false;
   if (!meta::may_refuse_types(call, outcome)) return false;
   switch (meta::try_on_zeros(call, capture_.shapes.assumptions)) {
@@ -261,13 +262,6 @@ bool may_be_refused(const std::vector<Tensor*>& leaves) {
          std::ranges::any_of(leaves, [](const Tensor* leaf) { return leaf->record->requires_grad; });
 }
 }  // namespace
-
-bool Scope::is_written_around(const Tensor* tensor) const {
-  tensor = storage_root(tensor);
-  return tensor->memory_written || (tensor->existing() && std::ranges::any_of(writes_, [&](const Write& write) {
-                                      return aten::same_storage(write.root->object, tensor->object);
-                                    }));
-}
 
 namespace {
 /// True if the call runs the code of a tensor wrapper class other than a traceable one; traceable classes only compute.
@@ -326,17 +320,17 @@ void Scope::refuse(const Refusal& row, const meta::Call& call, const meta::Outco
 Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   Facts facts;
   facts.add(fact::Breaks, capture_.contract.breaks);
-  facts.add(fact::SeenByMode, !function_modes_.empty());
+  facts.add(fact::SeenByMode, modes_.in_function_mode());
   facts.add(fact::BeyondBudget, graph_->length() >= capture_.policy.max_nodes);
   if (const Refusal* row = refusals::first<Stage::Operation>(facts)) refuse(*row, call);
   fill_opening(call, args);
   if (!numbers_.empty()) specialize_needed(call, args);
   heed_settings(capture_.policy, call);
   facts.add(fact::MethodOfConstant, call.kind == meta::Call::Method && call.args[0].kind == Argument::Constant);
-  facts.add(fact::InferredByProgram, capture_.contract.breaks && meta::infers_by_program(call, !levels_.empty()));
+  facts.add(fact::InferredByProgram, capture_.contract.breaks && meta::infers_by_program(call, modes_.in_level()));
   facts.add(fact::CastsInside, aten::autocast_enabled() && casts_inside(call));
   if (const Refusal* row = refusals::first<Stage::Call>(facts)) refuse(*row, call);
-  const bool of_numbers = levels_.empty() && dtype_ == first_dtype_ && !asks_;
+  const bool of_numbers = !modes_.in_level() && !modes_.has_other_dtype() && !asks_;
   if (is_symbolic(call) && !of_numbers) fix_sizes(call, args);
   const meta::Outcome& outcome = inferred(call, args);
   const std::vector<Tensor*> leaves = leaves_;
@@ -355,7 +349,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (const Refusal* row = refusals::first<Stage::Outcome>(facts)) refuse(*row, call, &outcome);
   const bool may_raise = outcome.may_raise || refused || may_be_refused(leaves) ||
                          overlaps_in_part(call, outcome, leaves) || types_may_be_refused(call, outcome);
-  expect_write(outcome, leaves, may_raise);
+  if (!outcome.mutations.empty()) writes_.expect_write(outcome, leaves, may_raise, raising(), restorable());
   if (may_raise) expect_raise();
   const bool effects = !capture_.effects().empty();
   facts.add(fact::LateState, late_state_ && (!is_late_ || is_late_(capture_)));
@@ -363,7 +357,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   facts.add(fact::AfterEffects, effects);
   facts.add(fact::HooksHear, effects && aten::saved_tensors_hooked());
   if (const Refusal* row = refusals::first<Stage::Order>(facts)) refuse(*row, call);
-  if (python || (entered_ && may_raise)) expect_python(!outcome.mutations.empty());
+  if (python || (writes_.has_python() && may_raise)) writes_.expect_python(!outcome.mutations.empty(), raising());
   if (has_classes_) refuse_classes(outcome, leaves);
   if (has_leaf_views_) refuse_leaf_views(outcome, leaves, python);
   refuse_writes(call, outcome, leaves, args);
@@ -372,9 +366,9 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   const bool overwritten = overwrites(call, leaves);
   graph::Node* node = graph_->call(call, capture_.position());
   node->operators = outcome.operators;
-  if (python && !entered_) entered_ = node;
+  if (python) writes_.note_python(node);
   node->effect = (call.target != getitem() && !meta::reads_part(call.target)) || may_raise;
-  if (asks_ || !levels_.empty()) {
+  if (asks_ || modes_.in_level()) {
     size_t i = 0;
     meta::each_leaf(node->call, [&](const Argument& leaf) {
       if (leaf.kind == Argument::Tensor) remembered_[leaf.node] = leaves.at(i++);
@@ -383,16 +377,17 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   }
   std::vector<Contents::Write> writes;
   const bool follows_contents =
-      capture_.contract.as_is && graph_ == &root_ && levels_.empty() && is_in_optimizer(capture_);
+      capture_.contract.as_is && graph_ == &root_ && !modes_.in_level() && is_in_optimizer(capture_);
   if (follows_contents && !outcome.mutations.empty())
-    writes = contents_.expected(call, leaves, numbers_, [this](const Tensor* input) { return is_written(input); });
+    writes =
+        contents_.expected(call, leaves, numbers_, [this](const Tensor* input) { return writes_.is_written(input); });
   apply_mutations(outcome, leaves, node, overwritten);
   contents_.write(writes);
-  if (may_raise || caught_) restored_ = writes_.size();
+  writes_.note_done(may_raise);
   Value* result = result_value(outcome.result, node, leaves);
   if (follows_contents)
-    contents_.note_made(call, leaves, result, [this](const Tensor* input) { return is_written(input); });
-  for (shape::Expr condition : std::exchange(waiting_, {})) assert_true(condition);
+    contents_.note_made(call, leaves, result, [this](const Tensor* input) { return writes_.is_written(input); });
+  for (shape::Expr condition : data_.take_waiting()) assert_true(condition);
   return result;
 }
 
@@ -400,7 +395,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
 /// with grad mode off also claims to be such a leaf. That is harmless to operations with grad mode off, so it is only
 /// noted.
 void Scope::note_leaf(const meta::Result& result) {
-  if (aten::grad_enabled() || result.view_of < 0 || !result.differentiable_view || !levels_.empty())
+  if (aten::grad_enabled() || result.view_of < 0 || !result.differentiable_view || modes_.in_level())
     cannot(Reason::ReplayUnsupported, "a leaf made by an operation");
   has_leaf_views_ = true;
 }
@@ -428,7 +423,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
     Tensor* tensor = leaves.at(became.leaf);
     tensor->record = meta::with_type(became.record, tensor->record->type);
   }
-  written_ += outcome.opaque || !outcome.mutations.empty();
+  if (outcome.opaque || !outcome.mutations.empty()) writes_.count_write();
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);
     capture_.writes(tensor);
@@ -436,17 +431,17 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
     const meta::Record* before = std::exchange(tensor->record, after);
     note_written(tensor, before);
     note_input_written(tensor, node, overwritten);
-    note_writes_around(tensor);
+    effects::WriteLedger::note_around(tensor, graph_);
     if (!has_classes_) continue;
     note_parts_written(tensor, node);
     if (before->context != after->context) state<Wrappers>().likenesses.erase(tensor);
   }
-  if (unbacked_ && (outcome.opaque || !outcome.mutations.empty())) unbacked_->forget_data();
+  if (outcome.opaque || !outcome.mutations.empty()) data_.forget_data();
   if (!outcome.opaque) return;
   for (Tensor* leaf : leaves) {
     capture_.writes(leaf);
     note_input_written(leaf, node, false);
-    note_writes_around(leaf);
+    effects::WriteLedger::note_around(leaf, graph_);
   }
 }
 

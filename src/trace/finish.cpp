@@ -61,7 +61,7 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
 
 /// Ends the segment earlier if it leaves a mode open: a mode that one graph enters cannot be left by another.
 void check_modes_left(Trace& trace) {
-  const size_t entered = trace.scope().first_open_mode();
+  const size_t entered = trace.scope().modes().first_open();
   if (entered != SIZE_MAX)
     trace.stop_at(entered, Reason::ReplayUnsupported, "a mode that the segment enters and does not leave");
 }
@@ -70,7 +70,8 @@ void check_modes_left(Trace& trace) {
 /// each.
 class Lasting {
  public:
-  explicit Lasting(const Trace& trace) : trace_(trace), first_(trace.scope().lasting()) {
+  explicit Lasting(const Trace& trace)
+      : trace_(trace), first_(trace.scope().writes().lasting(trace.scope().inputs().objects())) {
     if (first_) made_ = trace.scope().graph().nodes();
   }
   /// Call after the effect's replay was emitted. Parts are ordered; from the first that needs a graph output on, none
@@ -156,10 +157,10 @@ void refuse_views_made_anew(Trace& trace) {
 /// True if a gradient may flow back into the graph.
 bool is_differentiated(Trace& trace) {
   static PyObject* const requires_grad = intern("requires_grad");
-  bool found = !trace.scope().gained().empty();
+  bool found = !trace.scope().writes().gained().empty();
   for (const graph::Node* output : trace.scope().graph().outputs)
     found |= output->record && output->record->requires_grad;
-  trace.scope().each_written_input(
+  trace.scope().writes().each_input(
       [&](PyObject* input) { found |= take(PyObject_GetAttr(input, requires_grad)).get() == Py_True; });
   return found;
 }
@@ -189,7 +190,7 @@ std::vector<int> classed_inputs(const Trace& trace) {
   PyObject* const fake = of_torch::if_loaded(of_torch::FakeTensor);  // treated as a plain tensor
   const auto& placeholders = trace.scope().graph().placeholders();
   for (size_t i = 0; i < placeholders.size(); ++i) {
-    PyObject* input = placeholders[i]->record ? trace.scope().input(placeholders[i]) : nullptr;
+    PyObject* input = placeholders[i]->record ? trace.scope().inputs().object(placeholders[i]) : nullptr;
     if (!input || !aten::is_tensor(input) || aten::is_exact_tensor_type(Py_TYPE(input))) continue;
     if (placeholders[i]->record->context) continue;  // a wrapper: its class's code runs in the graph
     if (reinterpret_cast<PyObject*>(Py_TYPE(input)) != fake) found.push_back(static_cast<int>(i));
@@ -199,7 +200,7 @@ std::vector<int> classed_inputs(const Trace& trace) {
 
 plan::GuardDescription describe_guards(const Trace& trace, std::vector<guards::Fact> facts,
                                        std::vector<const Source*> reads) {
-  return {trace.pool, std::move(facts), std::move(reads), trace.scope().initial_state(),
+  return {trace.pool, std::move(facts), std::move(reads), trace.scope().modes().at_start(),
           guards::kept(trace.shapes.guards())};
 }
 
@@ -212,7 +213,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
     rebuild.replay(effect);
     lasting.note(effect, rebuild);
   }
-  if (aten::grad_enabled() != trace.scope().grad_at_start()) rebuild.set_grad_mode(aten::grad_enabled());
+  if (aten::grad_enabled() != trace.scope().modes().grad_at_start()) rebuild.set_grad_mode(aten::grad_enabled());
   plan::Exit exit;
   lower_exit(rebuild, end, exit);
   trace.scope().graph().outputs = rebuild.outputs();
@@ -220,13 +221,14 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   refuse_views_made_anew(trace);
   trace.scope().state<ReadLater>().check(trace, rebuild);
   run_checkpoints_once(trace);
-  trace.scope().graph().remove_redundant_grad_modes(trace.scope().grad_at_start());
+  trace.scope().graph().remove_redundant_grad_modes(trace.scope().modes().grad_at_start());
   trace.scope().graph().remove_dead();
   trace.scope().graph().share_bodies();
   guard_identity(trace);
   trace.scope().place_symbols();
   std::vector<plan::Restored> restored;
-  for (auto [tensor, content] : trace.scope().restored()) restored.push_back({rebuild.read(tensor->source), content});
+  for (auto [tensor, content] : trace.scope().writes().restored(trace.scope().inputs().objects()))
+    restored.push_back({rebuild.read(tensor->source), content});
   std::vector<int> inputs = graph_inputs(trace.scope().graph(), rebuild);
   std::vector<guards::Fact> facts = facts_needed(trace, rebuild.reads());
   plan::GuardDescription guards = describe_guards(trace, std::move(facts), rebuild.reads());
@@ -240,7 +242,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   segment->restored = std::move(restored);
   segment->lasting = lasting.take();
   segment->iterates = trace.iterates();
-  segment->sets_modes = trace.scope().sets_modes();
+  segment->sets_modes = trace.scope().modes().are_set();
   segment->operations = static_cast<int>(trace.scope().graph().length());
   for (const graph::Node* node : trace.scope().graph().nodes()) segment->operators += node->operators;
   segment->levels = kLevelsOfCall * trace.deepest + kLevelsOfGraph;

@@ -71,10 +71,7 @@ graph::Node* Scope::node(Number* number) {
   if (number->node && (!computed || is_of_graph(number->node))) return here(number->node);
   if (number->function) return number->node = first_of(number, computed_node(number));
   if (number->expr) return number->node = node(number->expr);
-  number->node = root_.placeholder(number->source, nullptr, capture_.position());
-  number->node->number_type = number->type;
-  inputs_[number->node] = number->object;
-  number_inputs_[number->node] = number;
+  number->node = inputs_.add_number(number, capture_.position());
   return here(number->node);
 }
 
@@ -105,7 +102,7 @@ graph::Node* Scope::first_of(const Number* number, graph::Node* made) {
   computed.kind = Argument::Number;
   computed.node = made;
   computed.object = number->object;
-  return computed_[graph_].try_emplace(e, computed).first->second.node;
+  return inputs_.keep_computed(graph_, e, computed).node;
 }
 
 void Scope::skip_name(PyObject* function) {
@@ -126,14 +123,11 @@ void Scope::note_sizes(Tensor* tensor, size_t items) {
 }
 
 graph::Node* Scope::symbol_node(shape::Expr symbol) {
-  graph::Node*& known = symbol_nodes_[symbol];
-  if (known) return known;
-  if (!capture_.shapes.source_of(symbol)) GRAMME_BUG("a number out of data that no node gives");
-  known = root_.placeholder(capture_.shapes.source_of(symbol), nullptr, capture_.position());
-  known->number_type = &PyLong_Type;
-  known->symbol = symbol;
-  inputs_[known] = capture_.keep(take(PyLong_FromLongLong(capture_.shapes.now(symbol))));
-  return known;
+  if (graph::Node* known = inputs_.symbol(symbol)) return known;
+  const Source* source = capture_.shapes.source_of(symbol);
+  if (!source) GRAMME_BUG("a number out of data that no node gives");
+  PyObject* now = capture_.keep(take(PyLong_FromLongLong(capture_.shapes.now(symbol))));
+  return inputs_.add_symbol(symbol, source, now, capture_.position());
 }
 
 /// Computes an expression in the graph by Python's operators.
@@ -142,12 +136,8 @@ class Scope::Arithmetic {
   using Value = Argument;
   explicit Arithmetic(Scope& scope) : scope_(scope) {}
 
-  const Argument* known(Expr e) const {
-    const auto& computed = scope_.computed_[scope_.graph_];
-    const auto found = computed.find(e);
-    return found == computed.end() ? nullptr : &found->second;
-  }
-  Argument keep(Expr e, Argument argument) { return scope_.computed_[scope_.graph_][e] = argument; }
+  const Argument* known(Expr e) const { return scope_.inputs_.computed(scope_.graph_, e); }
+  Argument keep(Expr e, Argument argument) { return scope_.inputs_.keep_computed(scope_.graph_, e, argument); }
   Argument leaf(Expr e) {
     Argument result;
     if (!is_constant(e)) {
@@ -155,7 +145,7 @@ class Scope::Arithmetic {
       graph::Node* symbol = scope_.symbol_node(e);
       result.node = scope_.here(symbol);
       const bool is_input = symbol->source;
-      result.object = is_input ? scope_.input(symbol) : scope_.capture_.keep(example_of(e->type));
+      result.object = is_input ? scope_.inputs_.object(symbol) : scope_.capture_.keep(example_of(e->type));
       return result;
     }
     result.object = scope_.capture_.keep(object_of(e->type, e->constant));
@@ -232,7 +222,7 @@ PyObject* Scope::specialize(Number* number) {
     for (const graph::Node* input : inputs)
       if (input->symbol)
         capture_.shapes.fix(input->symbol, capture_.position());
-      else if (Number* below = number_inputs_.at(input); below->kind == Kind::Number)
+      else if (Number* below = inputs_.number(input); below->kind == Kind::Number)
         specialize(below);
   }
   static_assert(sizeof(Constant) == sizeof(Value));  // the rest of the Number is no longer read
@@ -248,7 +238,7 @@ void Scope::place_symbols() {
   size_t made = 0;
   for (const graph::Graph::Event& event : root_.events())
     if (!event.hint && event.node->kind == graph::Node::Placeholder)
-      places.try_emplace(event.node->source, shown.place(inputs_.at(event.node), made++));
+      places.try_emplace(event.node->source, shown.place(inputs_.object(event.node), made++));
   auto is_size = [](const graph::Node* node) { return node->symbol && source::is_number(node->source->kind); };
   auto rank = [&](const graph::Node* node) {
     const auto tensor = is_size(node) ? places.find(node->source->base) : places.end();

@@ -204,7 +204,8 @@ Register Rebuilder::make_classed(Tensor* tensor) {
 Register Rebuilder::make_new(Tensor* tensor) {
   if (tensor->plain) return make_classed(tensor);
   if (tensor->record->inner) refuse_batched(tensor);
-  const bool is_leaf = tensor->record->requires_grad && tensor->record->is_leaf && tensor->late != Tensor::Closed;
+  const bool is_leaf = tensor->record->requires_grad && tensor->record->is_leaf &&
+                       trace_.scope().writes().late(tensor) != effects::Late::Closed;
   const bool as_eager = tensor->differentiable && trace_.contract.as_is;  // a view made with grad mode off
   if (is_leaf && !as_eager && trace_.contract.runs) new_leaf(tensor);
   trace_.scope().leaves(tensor);

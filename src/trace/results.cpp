@@ -69,7 +69,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
     case meta::Result::Number: {
       if (result.expr) {
         node->number_type = reinterpret_cast<PyTypeObject*>(result.object.get());
-        if (result.expr->kind == shape::Kind::Symbol && !is_bound(result.expr)) symbol_nodes_[result.expr] = node;
+        if (result.expr->kind == shape::Kind::Symbol && !is_bound(result.expr)) inputs_.bind(result.expr, node);
         return capture_.expression(result.expr);
       }
       auto* number = capture_.make<Number>();
@@ -81,12 +81,12 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
     }
     case meta::Result::Tensor: {
       node->record = result.record;
-      if (unbacked_ && result.record->symbolic) bind_sizes(*result.record, node);
+      if (data_.any() && result.record->symbolic) bind_sizes(*result.record, node);
       if (result.same_as >= 0) {
         Tensor* same = unwrap(leaves.at(result.same_as), result.unwrapped);
         const bool moves = !same->used || (!same->existing() && is_conversion(node->call));
         if (!same->node || (moves && !result.unwrapped && is_of_graph(same->node))) same->node = node;
-        if (asks_ || !levels_.empty()) remembered_[node] = same;
+        if (asks_ || modes_.in_level()) remembered_[node] = same;
         return same;
       }
       if (result.record->requires_grad && result.record->is_leaf && capture_.contract.differentiates &&
@@ -100,13 +100,10 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
         state<Wrappers>().find(leaves.at(result.part.leaf), static_cast<size_t>(result.part.place)).tensor = tensor;
       if (result.record->context) note_wrapper(tensor, result, leaves);
       tensor->made_at = capture_.steps();
-      if (asks_ || !levels_.empty()) remembered_[node] = tensor;
+      if (asks_ || modes_.in_level()) remembered_[node] = tensor;
       if (result.wraps_leaf >= 0)
         unwrap(tensor, result.wraps_at - 1)->inner = unwrap(leaves.at(result.wraps_leaf), result.wraps_unwrapped);
-      if (result.shared) {  // in ways that are unknown
-        late_.push_back(tensor);
-        tensor->late = Tensor::Fixed;
-      }
+      if (result.shared) writes_.set_late(tensor, effects::Late::Fixed);  // in ways that are unknown
       if (result.memory_of >= 0) tensor->base = remembered_.at(history_.node_of(result.memory_of));
       if (result.view_of < 0) return tensor;
       tensor->base = leaves.at(result.view_of);
@@ -132,7 +129,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       continue;
     }
     graph::Node* taken = this->item(node, i, nullptr);
-    if (asks_ || !levels_.empty()) remember(taken);
+    if (asks_ || modes_.in_level()) remember(taken);
     items.push_back(result_value(item, taken, leaves));
     if (auto* view = as<Tensor>(items.back()); view && item.view_of >= 0) view->special_view = view->differentiable;
     if (item.same_as < 0) continue;

@@ -3,26 +3,21 @@
 // A capture has one scope, for its segment's graph. Operations are added to graphs only here.
 #pragma once
 #include <functional>
-#include <set>
 
-#include "aten/state.h"
+#include "effects/write_ledger.h"
 #include "graph/graph.h"
 #include "meta/history.h"
-#include "meta/unbacked.h"
 #include "plan/segment.h"
 #include "trace/capture.h"
 #include "trace/contents.h"
+#include "trace/data_numbers.h"
+#include "trace/graph_inputs.h"
+#include "trace/mode_stack.h"
 #include "trace/wrappers.h"
 
 namespace gramme::trace {
 
 struct Refusal;  // refusals.h
-
-/// A torch function mode of the program.
-struct FunctionMode {
-  Value* mode;
-  size_t step;  // step of the root frame at which it was entered
-};
 
 /// True if a function of torch.optim is being traced.
 bool is_in_optimizer(const Capture& capture);
@@ -30,7 +25,6 @@ bool is_in_optimizer(const Capture& capture);
 class Scope {
  public:
   explicit Scope(Capture& capture);
-  ~Scope() { put_back(); }
   Scope(const Scope&) = delete;
 
   /// The graph that operations go into: a body, while one is traced.
@@ -110,28 +104,9 @@ class Scope {
   // ---- functions with gradients of their own
   /// Gives the tensor a new node and description, since autograd has a new node for it and its views.
   void rebase(value::Tensor* tensor, const meta::Record* record, graph::Node* node);
-  /// Notes that the tensor's present content is saved: a later write to its memory ends the segment.
-  void keep_unwritten(value::Tensor* tensor);
 
   // ---- inputs
-  /// True if memory that the tensor shares was written in the segment.
-  bool is_written_around(const value::Tensor* tensor) const;
-  /// The real object behind a placeholder.
-  PyObject* input(const graph::Node* placeholder) const { return inputs_.at(placeholder); }
-  bool inputs_written() const { return inputs_written_; }  // some graph input was written in place
-  /// The real inputs that are written in place.
-  template <class F>
-  void each_written_input(F&& f) const {
-    for (const Write& write : writes_) f(write.root->object);
-  }
-  /// True if the node is noted as writing an input.
-  bool writes(const graph::Node* node) const {
-    return std::ranges::any_of(writes_, [node](const Write& write) { return write.node == node; });
-  }
-  /// Existing tensors that require a gradient since a write.
-  const std::vector<value::Tensor*>& gained() const { return gained_; }
-  /// Tensors whose requires_grad the program set; their views follow it.
-  const std::vector<value::Tensor*>& toggled() const { return toggled_; }
+  const GraphInputs& inputs() const { return inputs_; }
   /// Called when a real tensor was looked into.
   void found(value::Tensor* tensor);
   /// Makes each symbol of a tensor input an input of its own, before the first tensor that has it.
@@ -144,10 +119,7 @@ class Scope {
   /// inside an operator that takes functions.
   void note_class(PyTypeObject* type);
   bool has_classes() const { return has_classes_; }
-  /// True if __torch_function__ of classes is called here; false if the thread or the program switched that off.
-  bool handlers_on() const { return !handlers_off_; }
-  bool asks_classes() const { return has_classes_ && !handlers_off_; }
-  void switch_handlers(int by) { handlers_off_ += by; }
+  bool asks_classes() const { return has_classes_ && modes_.handlers_on(); }
   /// tensor.as_subclass(type): a new object that shares memory, a view to autograd. Without `view` it is what
   /// _make_subclass() makes: `tensor` is the result of detach(), and the new object is not a view of it.
   value::Tensor* as_class(value::Tensor* tensor, PyTypeObject* type, bool view = true);
@@ -189,7 +161,7 @@ class Scope {
   value::Number* item_of(value::Tensor* tensor);
   /// Notes that the number is the tensor's only item at present.
   void note_item(value::Number* number, value::Tensor* tensor);
-  bool has_unbacked() const { return unbacked_ != nullptr; }
+  const DataNumbers& data() const { return data_; }
 
   // ---- numbers that tensors hold (contents.cpp)
   /// The only item of a float tensor on the CPU, as read at this point; null for other tensors.
@@ -214,36 +186,19 @@ class Scope {
   }
   bool random() const { return random_; }  // some operation draws from a generator
 
-  // ---- modes: the thread is really in them during the capture, so that what follows is inferred under them
-  const aten::GlobalState& initial_state() const { return state_; }
-  bool grad_at_start() const { return grad_at_start_; }
-  /// Registers an action of put_back(); the last registered runs first.
-  void when_put_back(std::function<void()> undo) { undo_.push_back(std::move(undo)); }
-  /// Restores the thread's state as the capture found it. Nothing can be captured afterwards.
-  void put_back();
-  bool sets_modes() const { return sets_modes_; }  // the graph changes the thread's modes
+  // ---- modes (scope.cpp)
+  ModeStack& modes() { return modes_; }
+  const ModeStack& modes() const { return modes_; }
   /// Notes that the present instruction enters a mode that the segment must leave; returns the step.
-  size_t enter_mode();
-  void leave_mode(size_t step) { entered_modes_.erase(entered_modes_.find(step)); }
+  size_t enter_mode() { return modes_.enter(capture_.steps() - 1); }
   /// Notes that the node enters the transform.
   void enter_level(meta::Level level, const graph::Node* node);
-  void leave_level();
-  /// Transforms of torch.func that the graph has entered and not left.
-  const std::vector<meta::Level>& levels() const { return levels_; }
-  /// Torch function modes entered in the segment and not left, the innermost last.
-  const std::vector<FunctionMode>& function_modes() const { return function_modes_; }
-  void push_function_mode(FunctionMode mode) { function_modes_.push_back(mode); }
-  FunctionMode pop_function_mode();
-  /// The root step that entered the first mode still open; SIZE_MAX if none is.
-  size_t first_open_mode() const;
 
   // ---- what replay does to tensors and to the process after the graph ran (late.cpp)
   /// Notes that replay attaches something to the tensor in its present state: later writes to its memory end the
   /// segment. Ends the segment if an operation has used the tensor already, since some backends' gradients would bypass
   /// the attachment.
   void fix(value::Tensor* tensor, const char* effect);
-  /// The same for something that the graph attaches.
-  void hold(value::Tensor* tensor);
   /// Notes that the graph registers a hook on the tensor, which would be lost outside the graph.
   void hook_inside(const value::Tensor* tensor) { hooked_.emplace(tensor, capture_.steps()); }
   /// Call when the tensor leaves the graph.
@@ -260,36 +215,19 @@ class Scope {
     if (!late_state_ || is_late_) late_state_ = name, is_late_ = is_late;
   }
   void set_late_seed(const char* name) { late_seed_ = name; }
-  /// Notes a default dtype that the program set: later calls are inferred under it, but run under the former one.
-  void note_default_dtype(PyObject* before, PyObject* now);
 
-  // ---- what is put back if the graph raises (restore.cpp)
-  /// Call before an operation that may raise: inputs written so far must be restored in that case. Ends the segment if
-  /// one cannot be and the program would notice.
+  // ---- writes in place (written.cpp)
+  effects::WriteLedger& writes() { return writes_; }
+  const effects::WriteLedger& writes() const { return writes_; }
+  /// Call before an operation that may raise: see WriteLedger::expect_raise.
   void expect_raise();
-  /// The inputs that must be saved for that. False: the version alone, since every run overwrites the content before it
-  /// reads it.
-  std::vector<std::pair<value::Tensor*, bool>> restored() const;
-  /// Inputs that the graph writes.
-  std::vector<const value::Tensor*> written() const;
-  /// The first node that writes an input which is not restored; null if there is none. After it nothing may run twice.
-  const graph::Node* lasting() const;
 
  private:
-  struct BodyState {
-    aten::GlobalState modes;
-    size_t levels, function_modes;
-    int handlers_off;
-  };
   /// The node in the present graph for a value that has a node in an outer graph or body.
   graph::Node* here(graph::Node* node);
   bool is_of_graph(const graph::Node* node) const { return node->graph == graph_; }
   graph::Node* take_out(graph::Node* node);
-  /// Attributes writes by the body's nodes to the node that runs the body.
-  void settle(const graph::Node* caller, const graph::Graph* body);
   void runs(graph::Node* node, const meta::Argument& argument);
-  /// Notes a write to the tensor for each body that it is from outside of.
-  void note_writes_around(const value::Tensor* tensor);
 
   Value* emit_call(meta::Call& call, const Args& args);
   Value* emit_filled(meta::Call& call, const Args& args);
@@ -305,7 +243,6 @@ class Scope {
   const meta::Outcome& inferred(meta::Call& call, const Args& args);
   const meta::Outcome& inferred_of_data(const meta::Call& call);
   const meta::Outcome* inferred_by_index(const meta::Call& call);
-  meta::Unbacked& unbacked();
   Value* bind_whole(graph::Node* node, shape::Range range);
   bool is_bound(shape::Expr e) const;
   void bind_sizes(const meta::Record& record, graph::Node* node);
@@ -339,18 +276,14 @@ class Scope {
   void refuse_leaf_views(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool python) const;
   void apply_mutations(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, const graph::Node* node,
                        bool overwritten);
-  bool can_be_put_back(const value::Tensor* root);
+  effects::Raising raising() const;
+  effects::WriteLedger::Restorable restorable() const;
   /// Notes the write for every tensor that shares the memory, and for those that require a gradient since; `before` is
   /// the tensor's former record.
   void note_written(value::Tensor* tensor, const meta::Record* before);
   /// True if the call overwrites an input that nothing has read yet.
   bool overwrites(const meta::Call& call, const std::vector<value::Tensor*>& leaves) const;
   void note_input_written(value::Tensor* tensor, const graph::Node* node, bool overwritten);
-  /// Call before an operation that writes and may raise itself.
-  void expect_write(const meta::Outcome& outcome, const std::vector<value::Tensor*>& leaves, bool may_raise);
-  void refuse_lasting_write() const;
-  /// Call before an operator with a kernel in Python, or one that may raise after such an operator.
-  void expect_python(bool writes);
 
   /// Overloads that make the argument for a value of each kind.
   meta::Argument passed(value::Constant* constant);
@@ -366,58 +299,20 @@ class Scope {
   graph::Node* first_of(const value::Number* number, graph::Node* made);
 
   class Arithmetic;
-  struct Write {
-    value::Tensor* root;
-    const graph::Node* node;
-    bool overwritten;  // its only write overwrites all of it
-    bool content;      // only content changed, unrecorded by autograd
-  };
-  bool is_written_over(const Write& write) const;
-  /// True if the write is undone when the graph raises.
-  bool is_put_back(const Write& write) const;
-  bool is_written(const value::Tensor* input) const;
 
   Capture& capture_;
   graph::Graph root_;
+  GraphInputs inputs_{root_};
   graph::Graph* graph_ = &root_;
-  std::vector<BodyState> bodies_;             // state at the start of each body being traced
-  std::unique_ptr<meta::Unbacked> unbacked_;  // made at the first data-dependent value
-  meta::Unbacked::Answer of_data_;            // for the call being added
-  std::vector<shape::Expr> waiting_;          // assertions about the call's results
-  struct Item {
-    value::Tensor* tensor;
-    size_t written;
-  };
-  std::unordered_map<const graph::Node*, value::Tensor*> as_tensors_;  // by number nodes of the segment's graph
-  std::unordered_map<const graph::Node*, Item> items_;
-  size_t written_ = 0;  // number of operations that wrote
+  DataNumbers data_;
   const char* refused_by_ = "";
-  std::unordered_map<const graph::Node*, PyObject*> inputs_;
-  std::unordered_map<const graph::Node*, value::Number*> number_inputs_;
-  std::unordered_map<shape::Expr, graph::Node*> symbol_nodes_;
-  std::unordered_map<const graph::Graph*, std::unordered_map<shape::Expr, meta::Argument>> computed_;
   std::vector<value::Tensor*> leaves_;   // tensors of the call being built, in the order of its leaves
   std::vector<value::Number*> numbers_;  // of the call being built, likewise
   bool numpy_ints_ = false;              // the call being built takes NumPy ints as ints
-  std::unordered_map<const value::Tensor*, const meta::Record*> described_;  // inputs of sizes that vary, as found
-  std::vector<Write> writes_;              // inputs written in place, by their first writes
-  size_t restored_ = 0;                    // how many come before or in an operation that may raise
-  bool caught_ = false;                    // the program may handle what an operation raises
-  const graph::Node* reshaped_ = nullptr;  // first node that changed more of an input than content
-  const graph::Node* entered_ = nullptr;   // first operator in Python, with unknown side effects
-  bool enters_ = false;                    // the next operator is one
-  bool repeats_ = false;                   // operators in Python may run twice, for the program's handlers
-  std::vector<value::Tensor*> late_;       // fixed or closed
+  effects::WriteLedger writes_;
   std::unordered_map<const value::Tensor*, size_t> hooked_;  // hook_inside(): at which root step
-  std::vector<value::Tensor*> gained_, toggled_;
-  bool inputs_written_ = false, random_ = false, autograd_seen_ = false, sets_modes_ = false;
+  bool random_ = false, autograd_seen_ = false;
   bool has_leaf_views_ = false;  // under a backend that may not support them
-  aten::GlobalState state_;
-  bool grad_at_start_;
-  std::vector<std::function<void()>> undo_;
-  std::multiset<size_t> entered_modes_;  // root steps at which modes still open were entered
-  std::vector<meta::Level> levels_;
-  std::vector<size_t> level_steps_;  // root steps at which the levels were entered
   meta::History history_;
   std::unordered_map<const graph::Node*, value::Tensor*> remembered_;  // results of calls in the history
   bool asks_ = false;                                                  // the call being built depends on the history
@@ -425,24 +320,11 @@ class Scope {
   bool has_classes_ = false;
   bool has_twins_ = false;  // of them, some that the graph has as plain tensors
   bool opens_ = false;      // the call being built may have wrappers with unknown inner tensors
-  int handlers_off_;        // nesting depth of switching them off
-  std::vector<FunctionMode> function_modes_;
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   bool (*is_late_)(Capture&) = nullptr;  // whether late_state_ still differs; null: always
-  Owned<> first_dtype_, dtype_;          // torch's defaults: the first one if it was ever changed, and the one now
   Contents contents_;
   mutable Extensions states_;  // each is made at its first use
-};
-
-/// Scope in which __torch_function__ of operands is not called.
-class HandlersOff {
- public:
-  explicit HandlersOff(Scope& scope) : scope_(scope) { scope.switch_handlers(1); }
-  ~HandlersOff() { scope_.switch_handlers(-1); }
-  HandlersOff(const HandlersOff&) = delete;
-
- private:
-  Scope& scope_;
+  ModeStack modes_;            // put back while the rest is there
 };
 
 }  // namespace gramme::trace

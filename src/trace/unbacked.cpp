@@ -48,37 +48,22 @@ bool holds_number(const meta::Result& result) {
 
 }  // namespace
 
-namespace {
-
-/// Assumptions made before any call needed a ShapeEnv.
-struct SaidBefore : std::vector<Expr> {};
-
-}  // namespace
-
-meta::Unbacked& Scope::unbacked() {
-  if (!unbacked_) {
-    unbacked_ = std::make_unique<meta::Unbacked>(capture_.shapes.assumptions, capture_.data);
-    for (const Expr condition : state<SaidBefore>()) unbacked_->assume(condition);
-  }
-  return *unbacked_;
-}
-
 /// Infers a call on data-dependent sizes. Its assumptions are asserted before it, those about its results after it.
 const meta::Outcome& Scope::inferred_of_data(const meta::Call& call) {
-  of_data_ = unbacked().infer(call);
-  const meta::Outcome& outcome = of_data_.outcome;
-  if (!of_data_.undecided.empty()) cannot(Reason::UnbackedCondition, asked(of_data_.undecided));
-  const bool learns = !of_data_.made.empty() || !of_data_.asserted.empty() || holds_number(outcome.result);
+  const DataNumbers::Answer& answer = data_.infer(call);
+  const meta::Outcome& outcome = answer.outcome;
+  if (!answer.undecided.empty()) cannot(Reason::UnbackedCondition, asked(answer.undecided));
+  const bool learns = !answer.made.empty() || !answer.asserted.empty() || holds_number(outcome.result);
   if (graph_ != &root_ && learns) cannot(Reason::BodyUnsupported, "data-dependent numbers or sizes in a body");
   const bool would_raise = outcome.raised && !meta::takes_unbacked(call, capture_.shapes.assumptions);
   if (outcome.error) cannot(would_raise ? Reason::OperatorFailed : Reason::DataDependentValue, outcome.message);
   for (const Expr guard : outcome.guards) capture_.shapes.learn(guard, capture_.position());
-  for (const shape::Range range : of_data_.made) capture_.shapes.add_unbacked(range, capture_.position());
-  for (const Expr condition : of_data_.asserted) {
+  for (const shape::Range range : answer.made) capture_.shapes.add_unbacked(range, capture_.position());
+  for (const Expr condition : answer.asserted) {
     if (is_bound(condition))
       assert_true(condition);
     else
-      waiting_.push_back(condition);
+      data_.wait(condition);
   }
   return outcome;
 }
@@ -86,7 +71,7 @@ const meta::Outcome& Scope::inferred_of_data(const meta::Call& call) {
 /// True if every symbol of the expression comes from a node or a source.
 bool Scope::is_bound(Expr e) const {
   bool bound = true;
-  each_symbol(e, [&](Expr symbol) { bound &= capture_.shapes.source_of(symbol) || symbol_nodes_.contains(symbol); });
+  each_symbol(e, [&](Expr symbol) { bound &= capture_.shapes.source_of(symbol) || inputs_.symbol(symbol); });
   return bound;
 }
 
@@ -104,7 +89,7 @@ void Scope::bind_sizes(const meta::Record& record, graph::Node* node) {
                     .items;
     graph::Node* read = graph_->call(call, capture_.position());
     read->number_type = &PyLong_Type;
-    symbol_nodes_[number.expr()] = read;
+    inputs_.bind(number.expr(), read);
   };
   for (size_t d = 0; d < record.sizes.size(); ++d) bind(record.sizes[d], size_of, d, 2);
   bind(record.storage_offset, offset_of, 0, 1);
@@ -143,7 +128,7 @@ Value* Scope::whole_input(const char* label) {
 Value* Scope::bind_whole(graph::Node* node, shape::Range range) {
   node->number_type = &PyLong_Type;
   const Expr symbol = capture_.shapes.add_unbacked(range, capture_.position());
-  symbol_nodes_[symbol] = node;
+  inputs_.bind(symbol, node);
   return capture_.expression(symbol);
 }
 
@@ -153,7 +138,7 @@ void Scope::note_item(Number* number, Tensor* tensor) {
   if (number->type == &PyBool_Type) number->range = {0, 1};
   // compilers' kernels take 32-bit floats
   if (number->type == &PyFloat_Type && (narrow || capture_.contract.as_is)) number->range = range;
-  if (!number->expr && graph_ == &root_) items_[number->node] = {tensor, written_};
+  if (!number->expr && graph_ == &root_) data_.note_item(number->node, tensor, writes_.count());
 }
 
 /// The tensor whose item the node takes, if its content is still the same; else null. It is more exact than the item,
@@ -163,11 +148,10 @@ Tensor* Scope::copied_item(const graph::Node* item) {
                          *const copy = intern("copy");
   static PyObject* const names[] = {copy};
   PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
-  const auto found = items_.find(item);
-  if (found == items_.end() || found->second.written != written_ || graph_ != &root_) return nullptr;
-  if (found->second.tensor->node != item->call.args[0].node) return nullptr;  // the tensor was written since
-  Value* tensor = found->second.tensor;
-  const std::vector<shape::SymInt>& sizes = found->second.tensor->record->sizes;
+  Tensor* const found = graph_ == &root_ ? data_.item_of(item, writes_.count()) : nullptr;
+  if (!found || found->node != item->call.args[0].node) return nullptr;  // the tensor was written since
+  Value* tensor = found;
+  const std::vector<shape::SymInt>& sizes = found->record->sizes;
   if (!std::ranges::all_of(sizes, [](shape::SymInt size) { return size.number() == 1; })) return nullptr;
   tensor = emit_method(detach, Args{&tensor, 1, nullptr, 0});
   Value* converted[] = {tensor, capture_.constant(float64), capture_.constant(Py_True)};
@@ -183,9 +167,11 @@ Tensor* Scope::as_tensor(Value* number) {
   PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
   auto* varies = value::as<Number>(number);
   graph::Node* from = varies ? node(varies) : nullptr;
-  if (const auto known = as_tensors_.find(from); known != as_tensors_.end()) return known->second;
-  if (Tensor* copied = from && !capture_.contract.as_is ? copied_item(from) : nullptr)
-    return as_tensors_[from] = copied;
+  if (Tensor* known = data_.tensor_of(from)) return known;
+  if (Tensor* copied = from && !capture_.contract.as_is ? copied_item(from) : nullptr) {
+    data_.note_tensor(from, copied);
+    return copied;
+  }
   Argument of = varies ? result_of(from, Argument::Number) : constant(number->object);
   of.object = number->object;
   meta::Call call;
@@ -199,7 +185,7 @@ Tensor* Scope::as_tensor(Value* number) {
   tensor->node = graph_->call(call, capture_.position());
   tensor->node->record = tensor->record;
   tensor->made_at = capture_.steps();
-  if (varies && graph_ == &root_) as_tensors_[from] = tensor;
+  if (varies && graph_ == &root_) data_.note_tensor(from, tensor);
   return tensor;
 }
 
@@ -211,7 +197,7 @@ Number* Scope::item_of(Tensor* tensor) {
   if (number->expr) return number;
   number->node->effect = false;  // may be dropped if unused
   if (number->type == &PyBool_Type) number->range = {0, 1};
-  if (graph_ == &root_) as_tensors_[number->node] = tensor;
+  if (graph_ == &root_) data_.note_tensor(number->node, tensor);
   return number;
 }
 
@@ -232,10 +218,7 @@ void Scope::assert_true(Expr condition) {
   graph::Node* node = this->node(condition);
   if (!node) return;  // implied by known conditions
   assert_node(node, "Runtime assertion failed for expression " + capture_.shapes.print(condition));
-  if (unbacked_)
-    unbacked_->assume(condition);
-  else
-    state<SaidBefore>().push_back(condition);
+  data_.assume(condition);
   capture_.shapes.assume(condition);
 }
 
@@ -247,11 +230,7 @@ bool Scope::assert_true(Number* number) {
 }
 
 bool Scope::may_assert() {
-  const bool lasts = reshaped_ || (entered_ && !repeats_) ||
-                     std::ranges::any_of(writes_, [](const Write& write) { return !write.content; });
-  if (lasts || graph_ != &root_ || !levels_.empty()) return false;
-  caught_ = caught_ || !capture_.contract.locates;
-  return true;
+  return graph_ == &root_ && !modes_.in_level() && writes_.may_assert(capture_.contract.locates);
 }
 
 bool Scope::assert_true(Tensor* tensor, bool holds, Value* text) {

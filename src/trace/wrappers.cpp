@@ -20,12 +20,12 @@ namespace {
 AtLoad<OpenWrapper> open_wrapper;
 
 /// Refuses wrappers with changed attributes: the graph runs before replay stores those.
-void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers) {
-  const auto changed = [](const Tensor* tensor) {
-    return !tensor->attributes.empty() || tensor->late == Tensor::Closed;
+void refuse_changed(const Scope& scope, const Tensor* wrapper) {
+  const auto changed = [&](const Tensor* tensor) {
+    return !tensor->attributes.empty() || scope.writes().late(tensor) == effects::Late::Closed;
   };
   bool found = changed(wrapper);
-  wrappers.each_known(wrapper, [&](const Tensor* part) { found |= changed(part); });
+  scope.state<Wrappers>().each_known(wrapper, [&](const Tensor* part) { found |= changed(part); });
   if (found)
     cannot(Reason::LateEffect,
            std::string("an operation on a ") + wrapper->record->type->tp_name + " whose attributes were set");
@@ -56,7 +56,7 @@ void open_operand(Trace& trace, Tensor* tensor) {
   if (!meta::is_wrapper(tensor->record->type)) return;
   if (tensor->record->opaque) cannot(Reason::TensorSubclass, "a jagged tensor in an operator that takes functions");
   open(trace, tensor);
-  refuse_changed(tensor, trace.scope().state<Wrappers>());
+  refuse_changed(trace.scope(), tensor);
 }
 
 Wrappers::Part& Wrappers::find(const Tensor* wrapper, size_t place) {
@@ -68,11 +68,10 @@ Wrappers::Part& Wrappers::find(const Tensor* wrapper, size_t place) {
 
 bool Scope::open_wrappers() {
   bool opened = false;
-  const auto& wrappers = state<Wrappers>();
   for (Tensor* leaf : std::vector<Tensor*>(leaves_)) {
     if (!meta::is_wrapper(leaf->record->type)) continue;
     opened |= open(static_cast<Trace&>(capture_), leaf);
-    refuse_changed(leaf, wrappers);
+    refuse_changed(*this, leaf);
   }
   return opened;
 }
@@ -96,7 +95,7 @@ Tensor* Scope::part(Tensor* wrapper, size_t place) {
   PyObject* const getattr = once([] { return imported("builtins", "getattr").release(); });
   PyObject* name = PyTuple_GET_ITEM(meta::part_names(*wrapper->record), static_cast<Py_ssize_t>(place));
   Value* operands[] = {wrapper, capture_.constant(name)};
-  const HandlersOff off(*this);
+  const HandlersOff off(modes_);
   auto* made = as<Tensor>(capture_.see(emit(getattr, Args{operands, 2, nullptr, 0})));
   if (!made) cannot(Reason::TensorSubclass, "an inner tensor that is none");
   state<Wrappers>().find(wrapper, place).tensor = made;
@@ -144,7 +143,7 @@ std::vector<Memory> Scope::memory() const {
     if (!input->record) continue;
     const auto wrapper = wrappers.inputs.find(input);
     if (wrapper == wrappers.inputs.end()) {
-      all.push_back({input, input->source, inputs_.at(input)});
+      all.push_back({input, input->source, inputs_.object(input)});
       continue;
     }
     wrappers.each_known(wrapper->second, [&](const Tensor* part) {

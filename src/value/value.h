@@ -81,17 +81,15 @@ struct Tensor : ValueOf<Tensor> {
   graph::Node* classed = nullptr;  // with `plain`: the node that returns it in its class; null: replay sets the class
   Tensor* inner = nullptr;         // inside a transform: the wrapped tensor, once requested
   Attributes attributes;           // Python attributes set on it
-  // Replay changes its autograd metadata: nothing may write to its memory any more (Fixed), or use it (Closed).
-  enum Late : uint8_t { Free, Fixed, Closed } late = Free;
-  bool leaf_view = false;     // existing: requires a gradient because its base does, yet is a leaf
-  bool special_view = false;  // autograd may refuse to write it, or to use it after its base was written (aten/spec.h)
-  bool memory_written = false;  // without a base: it or a view of it was written in the segment
-  bool retains_grad = false;    // retain_grad() was called on it in the capture
-  bool used = false;            // by an operation since it was made or last written
-  bool dict_seen = false;       // its Python attributes were asked for or set
-  bool hides_nothing = false;   // existing: guarded to have no attribute of its own that hides one of its class
-  bool altered = false;         // more than its content has changed: sizes or autograd metadata
-  size_t made_at = 0;           // root step (Inliner::steps) when it was made or last written; 0: before the segment
+  // Autograd may refuse to write it, or to use it after its base was written (aten/spec.h).
+  bool special_view = false;
+  bool leaf_view = false;      // existing: requires a gradient because its base does, yet is a leaf
+  bool retains_grad = false;   // retain_grad() was called on it in the capture
+  bool used = false;           // by an operation since it was made or last written
+  bool dict_seen = false;      // its Python attributes were asked for or set
+  bool hides_nothing = false;  // existing: guarded to have no attribute of its own that hides one of its class
+  bool altered = false;        // more than its content has changed: sizes or autograd metadata
+  size_t made_at = 0;          // root step (Inliner::steps) when it was made or last written; 0: before the segment
 };
 
 struct Number : ValueOf<Number> {

@@ -34,6 +34,36 @@ def test_picture_is_what_includes_may_be() -> None:
 
 
 @cache
+def included(file: str) -> frozenset[str]:
+    """The files of src that the file includes, directly or not."""
+    found: set[str] = set()
+    pending = [file]
+    while pending:
+        text = (ROOT / "src" / pending.pop()).read_text()
+        new = set(re.findall(r'^#include "([\w/]+\.\w+)"', text, re.M)) - found
+        found |= new
+        pending += [name for name in new if (ROOT / "src" / name).exists()]
+    return frozenset(found)
+
+
+def test_a_write_goes_from_trace_to_the_ledger() -> None:
+    """In the diagram, what stands further right is called by the line above it and knows nothing of its caller."""
+    diagram = re.search(r"^```picture\n(x\.add_.*?)^```$", TEXT, re.M | re.S)
+    assert diagram
+    steps = re.findall(r"^(  (?:  )?)([\w:]+) +(\w+/\w+\.cpp) ", diagram[1], re.M)
+    assert {file.split("/")[0] for _, _, file in steps} == {"trace", "effects"}
+    caller = ""
+    for indent, name, file in steps:
+        assert re.search(rf"\b{name.split('::')[-1]}\(", (ROOT / "src" / file).read_text()), (name, file)
+        if len(indent) == 2:
+            caller = file
+            continue
+        assert re.search(rf"\b{name}\(", (ROOT / "src" / caller).read_text()), (name, caller)
+        assert file.replace(".cpp", ".h") in included(caller)
+        assert not [other for other in included(file) if other.startswith("trace/")]
+
+
+@cache
 def sources() -> str:
     folders = ("src", "python/gramme", "tools", "tests/cpython")
     files = (path for folder in folders for path in (ROOT / folder).rglob("*"))

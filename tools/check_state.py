@@ -60,7 +60,7 @@ EXCEPTIONS = {
     ("cpython", "none"): "an empty place that is only read",
     ("pipeline", "made"): "behind a mutex of its own; the room includes no other",
     ("native", "count"): f"atomic; {_NATIVE}",
-    ("native", "range"): f"atomic; {_NATIVE}",
+    ("native", "range"): f"behind a mutex of its own; {_NATIVE}",
     ("native", "ended"): f"of the thread; {_NATIVE}",
     ("native", "active"): f"of the thread; {_NATIVE}",
     ("native", "reused"): f"atomic; {_NATIVE}",

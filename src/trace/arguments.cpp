@@ -161,10 +161,10 @@ Argument Scope::passed(Tensor* tensor) {
   result.record = tensor->record = capture_.shapes.simplified(tensor->record);
   if (has_classes_) {
     result.record = plain_record(result.record);
-    if (!opens_ && !result.record->context && meta::is_wrapper(result.record->type))
+    if (!building_.opens && !result.record->context && meta::is_wrapper(result.record->type))
       cannot(Reason::TensorSubclass, std::string(result.record->type->tp_name) + " has a __torch_dispatch__");
   }
-  leaves_.push_back(tensor);
+  building_.leaves.push_back(tensor);
   return result;
 }
 
@@ -187,7 +187,7 @@ Argument Scope::passed(Number* number) {
   result.kind = Argument::Number;
   result.node = node(number);
   result.range = number->range;
-  numbers_.push_back(number);
+  building_.numbers.push_back(number);
   return result;
 }
 
@@ -244,7 +244,7 @@ Argument Scope::passed(Object* object) {
     return known->second;
   }
   if (is_numpy(object, "numpy.int64")) {
-    numpy_ints_ = true;
+    building_.numpy_ints = true;
     return argument(capture_.python_number(object));
   }
   if (PyObject* opaque = capture_.contract.runs ? nullptr : opaque_object(capture_, object)) {
@@ -266,9 +266,7 @@ Argument Scope::argument(Value* value) {
 
 /// Fills in the arguments of a call, allocated in the arena.
 void Scope::fill(meta::Call& call, const Args& args) {
-  numpy_ints_ = false;
-  leaves_.clear();
-  numbers_.clear();
+  building_.clear();
   auto* all =
       static_cast<Argument*>(capture_.arena.bytes_for(sizeof(Argument) * (args.positional + args.keywords + 1)));
   for (size_t i = 0; i < args.positional + args.keywords; ++i) {
@@ -287,7 +285,8 @@ void Scope::fill(meta::Call& call, const Args& args) {
   auto** names = static_cast<PyObject**>(capture_.arena.bytes_for(sizeof(PyObject*) * (args.keywords + 1)));
   for (size_t i = 0; i < args.keywords; ++i) names[i] = capture_.keep(share(args.names[i]));
   call.keyword_names = names;
-  if (numpy_ints_ && !takes_numpy_ints(call)) cannot(Reason::ArgumentKind, "an int of NumPy to a function in Python");
+  if (building_.numpy_ints && !takes_numpy_ints(call))
+    cannot(Reason::ArgumentKind, "an int of NumPy to a function in Python");
 }
 
 namespace {
@@ -329,7 +328,7 @@ void refuse_scaled(const Capture& capture, const Scope& scope, const meta::Call&
 
 /// Makes the numbers that the call's Outcome depends on constants, or passes them as expressions.
 void Scope::specialize_needed(meta::Call& call, const Args& args) {
-  std::vector<Number*> numbers = numbers_;
+  std::vector<Number*> numbers = building_.numbers;
   size_t at = 0;
   bool needed = false;
   const auto taken = taken_to_fit(capture_, *this, call, numbers);
@@ -356,7 +355,7 @@ void Scope::fix_sizes(meta::Call& call, const Args& args) {
     if (leaf.expr) capture_.shapes.fix(leaf.expr, capture_.position());
   });
   fill(call, args);
-  if (!numbers_.empty()) specialize_needed(call, args);
+  if (!building_.numbers.empty()) specialize_needed(call, args);
 }
 
 bool Scope::is_symbolic(const meta::Call& call) {

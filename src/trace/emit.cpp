@@ -28,13 +28,13 @@ Value* Scope::emit(PyObject* function, const Args& args) {
 
 Value* Scope::emit_remembering(PyObject* function, const Args& args) {
   if (modes_.has_other_dtype()) cannot(Reason::LateEffect, "a gradient after torch.set_default_dtype");
-  asks_ = true;
+  building_.asks = true;
   try {
     Value* result = emit(function, args);
-    asks_ = false;
+    building_.asks = false;
     return result;
   } catch (const UserError&) {
-    asks_ = false;
+    building_.asks = false;
     throw;
   }
 }
@@ -195,13 +195,13 @@ const meta::Outcome* inferred_for_all(Shapes& shapes, const meta::Call& call) {
 
 /// The outcome valid for all sizes that its guards admit, or for the present sizes if none can be expressed for others.
 const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
-  if (asks_) return history_.infer(call, !modes_.in_level());
+  if (building_.asks) return history_.infer(call, !modes_.in_level());
   if (meta::takes_unbacked(call, capture_.shapes.assumptions)) {
     if (modes_.in_level()) cannot(Reason::UnbackedNumber, "a size below a transform of torch.func");
     const meta::Outcome* for_all = !modes_.has_other_dtype() ? inferred_for_all(capture_.shapes, call) : nullptr;
     return for_all ? *for_all : inferred_of_data(call);
   }
-  const meta::Outcome* by_index = by_tensors_ ? inferred_by_index(call) : nullptr;
+  const meta::Outcome* by_index = building_.by_tensors ? inferred_by_index(call) : nullptr;
   const meta::Outcome* outcome = by_index ? by_index : &infer(call);
   const bool takes_data = capture_.data.shapes || capture_.data.scalars;
   if (outcome->data_dependent && takes_data && !modes_.in_level() && !modes_.has_other_dtype())
@@ -308,7 +308,7 @@ void Scope::refuse(const Refusal& row, const meta::Call& call, const meta::Outco
       if (&row == &refusals::row(refusals::Row::Raises)) fail(call, outcome->message);
       cannot(row.reason, outcome->message);
     case Told::ClassAndMessage:
-      cannot(row.reason, class_of(call, leaves_) + ", in which " + outcome->message);
+      cannot(row.reason, class_of(call, building_.leaves) + ", in which " + outcome->message);
     case Told::State:
       cannot(row.reason, std::string(row.text) + late_state_);
     case Told::Seed:
@@ -324,16 +324,16 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   facts.add(fact::BeyondBudget, graph_->length() >= capture_.policy.max_nodes);
   if (const Refusal* row = refusals::first<Stage::Operation>(facts)) refuse(*row, call);
   fill_opening(call, args);
-  if (!numbers_.empty()) specialize_needed(call, args);
+  if (!building_.numbers.empty()) specialize_needed(call, args);
   heed_settings(capture_.policy, call);
   facts.add(fact::MethodOfConstant, call.kind == meta::Call::Method && call.args[0].kind == Argument::Constant);
   facts.add(fact::InferredByProgram, capture_.contract.breaks && meta::infers_by_program(call, modes_.in_level()));
   facts.add(fact::CastsInside, aten::autocast_enabled() && casts_inside(call));
   if (const Refusal* row = refusals::first<Stage::Call>(facts)) refuse(*row, call);
-  const bool of_numbers = !modes_.in_level() && !modes_.has_other_dtype() && !asks_;
+  const bool of_numbers = !modes_.in_level() && !modes_.has_other_dtype() && !building_.asks;
   if (is_symbolic(call) && !of_numbers) fix_sizes(call, args);
   const meta::Outcome& outcome = inferred(call, args);
-  const std::vector<Tensor*> leaves = leaves_;
+  const std::vector<Tensor*> leaves = building_.leaves;
   const bool wraps = has_classes_ && runs_class(call, leaves);
   const bool python = outcome.runs_python || (!wraps && meta::is_of_program(call));
   const bool refused = !outcome.error && is_refused(outcome, leaves);
@@ -368,7 +368,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   node->operators = outcome.operators;
   if (python) writes_.note_python(node);
   node->effect = (call.target != getitem() && !meta::reads_part(call.target)) || may_raise;
-  if (asks_ || modes_.in_level()) {
+  if (building_.asks || modes_.in_level()) {
     size_t i = 0;
     meta::each_leaf(node->call, [&](const Argument& leaf) {
       if (leaf.kind == Argument::Tensor) remembered_[leaf.node] = leaves.at(i++);
@@ -379,8 +379,8 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   const bool follows_contents =
       capture_.contract.as_is && graph_ == &root_ && !modes_.in_level() && is_in_optimizer(capture_);
   if (follows_contents && !outcome.mutations.empty())
-    writes =
-        contents_.expected(call, leaves, numbers_, [this](const Tensor* input) { return writes_.is_written(input); });
+    writes = contents_.expected(call, leaves, building_.numbers,
+                                [this](const Tensor* input) { return writes_.is_written(input); });
   apply_mutations(outcome, leaves, node, overwritten);
   contents_.write(writes);
   writes_.note_done(may_raise);

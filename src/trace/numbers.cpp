@@ -83,10 +83,10 @@ graph::Node* Scope::computed_node(Number* number) {
   call.kind = PyUnicode_Check(number->function) ? meta::Call::Method : meta::Call::Function;
   call.target = number->function;
   call.args = args;
-  const size_t before = numbers_.size();  // those of the call that takes the number
+  const size_t before = building_.numbers.size();  // those of the call that takes the number
   for (Value* operand : number->operands)
     if (operand) new (args + call.arg_count++) Argument(argument(operand));
-  numbers_.resize(before);
+  building_.numbers.resize(before);
   graph::Node* node = graph_->call(call, capture_.position());
   node->number_type = number->type;
   return node;

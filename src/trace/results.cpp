@@ -46,11 +46,10 @@ bool is_mapping_tree(const graph::Position* at) {
 }
 
 /// `part`: the tensor is an inner tensor of its base.
-bool shares_with_wrapper(Scope& scope, const Tensor* tensor, bool part) {
-  const auto& views = scope.state<WrapperViews>().nodes;
-  if (part) return views.contains(tensor->base->node);
+bool shares_with_wrapper(const WrapperViews& views, const Tensor* tensor, bool part) {
+  if (part) return views.nodes.contains(tensor->base->node);
   for (const Tensor* base = tensor->base; base; base = base->base)
-    if (base->record->context || views.contains(base->node)) return true;
+    if (base->record->context || views.nodes.contains(base->node)) return true;
   return false;
 }
 
@@ -86,7 +85,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
         Tensor* same = unwrap(leaves.at(result.same_as), result.unwrapped);
         const bool moves = !same->used || (!same->existing() && is_conversion(node->call));
         if (!same->node || (moves && !result.unwrapped && is_of_graph(same->node))) same->node = node;
-        if (asks_ || modes_.in_level()) remembered_[node] = same;
+        if (building_.asks || modes_.in_level()) remembered_[node] = same;
         return same;
       }
       if (result.record->requires_grad && result.record->is_leaf && capture_.contract.differentiates &&
@@ -100,14 +99,14 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
         state<Wrappers>().find(leaves.at(result.part.leaf), static_cast<size_t>(result.part.place)).tensor = tensor;
       if (result.record->context) note_wrapper(tensor, result, leaves);
       tensor->made_at = capture_.steps();
-      if (asks_ || modes_.in_level()) remembered_[node] = tensor;
+      if (building_.asks || modes_.in_level()) remembered_[node] = tensor;
       if (result.wraps_leaf >= 0)
         unwrap(tensor, result.wraps_at - 1)->inner = unwrap(leaves.at(result.wraps_leaf), result.wraps_unwrapped);
       if (result.shared) writes_.set_late(tensor, effects::Late::Fixed);  // in ways that are unknown
       if (result.memory_of >= 0) tensor->base = remembered_.at(history_.node_of(result.memory_of));
       if (result.view_of < 0) return tensor;
       tensor->base = leaves.at(result.view_of);
-      if (has_classes_ && shares_with_wrapper(*this, tensor, result.part.place >= 0))
+      if (has_classes_ && shares_with_wrapper(state<WrapperViews>(), tensor, result.part.place >= 0))
         state<WrapperViews>().nodes.insert(node);
       tensor->differentiable = result.differentiable_view;
       if (tensor->differentiable) tensor->base->views.push_back(tensor);
@@ -129,7 +128,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       continue;
     }
     graph::Node* taken = this->item(node, i, nullptr);
-    if (asks_ || modes_.in_level()) remember(taken);
+    if (building_.asks || modes_.in_level()) remember(taken);
     items.push_back(result_value(item, taken, leaves));
     if (auto* view = as<Tensor>(items.back()); view && item.view_of >= 0) view->special_view = view->differentiable;
     if (item.same_as < 0) continue;

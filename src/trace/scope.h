@@ -99,7 +99,7 @@ class Scope {
   meta::Argument sequence_of(meta::Argument::Kind kind, const std::vector<meta::Argument>& items);
 
   /// Passes tensors without dimensions as indices unchanged, without reading their numbers.
-  void index_by_tensors(bool on) { by_tensors_ = on; }
+  void index_by_tensors(bool on) { building_.by_tensors = on; }
 
   // ---- functions with gradients of their own
   /// Gives the tensor a new node and description, since autograd has a new node for it and its views.
@@ -299,6 +299,16 @@ class Scope {
   graph::Node* first_of(const value::Number* number, graph::Node* made);
 
   class Arithmetic;
+  /// What is known of a call while its arguments are filled in, and until it is in the graph.
+  struct Building {
+    std::vector<value::Tensor*> leaves;   // its tensors, in the order of its leaves
+    std::vector<value::Number*> numbers;  // likewise
+    bool numpy_ints = false;              // some are NumPy's
+    bool asks = false;                    // its result depends on the history
+    bool by_tensors = false;              // index_by_tensors()
+    bool opens = false;                   // it may have wrappers with unknown inner tensors
+    void clear() { leaves.clear(), numbers.clear(), numpy_ints = false; }
+  };
 
   Capture& capture_;
   graph::Graph root_;
@@ -306,20 +316,15 @@ class Scope {
   graph::Graph* graph_ = &root_;
   DataNumbers data_;
   const char* refused_by_ = "";
-  std::vector<value::Tensor*> leaves_;   // tensors of the call being built, in the order of its leaves
-  std::vector<value::Number*> numbers_;  // of the call being built, likewise
-  bool numpy_ints_ = false;              // the call being built takes NumPy ints as ints
+  Building building_;
   effects::WriteLedger writes_;
   std::unordered_map<const value::Tensor*, size_t> hooked_;  // hook_inside(): at which root step
   bool random_ = false, autograd_seen_ = false;
   bool has_leaf_views_ = false;  // under a backend that may not support them
   meta::History history_;
   std::unordered_map<const graph::Node*, value::Tensor*> remembered_;  // results of calls in the history
-  bool asks_ = false;                                                  // the call being built depends on the history
-  bool by_tensors_ = false;                                            // index_by_tensors()
   bool has_classes_ = false;
   bool has_twins_ = false;  // of them, some that the graph has as plain tensors
-  bool opens_ = false;      // the call being built may have wrappers with unknown inner tensors
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
   bool (*is_late_)(Capture&) = nullptr;  // whether late_state_ still differs; null: always
   Contents contents_;

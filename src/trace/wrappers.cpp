@@ -20,12 +20,12 @@ namespace {
 AtLoad<OpenWrapper> open_wrapper;
 
 /// Refuses wrappers with changed attributes: the graph runs before replay stores those.
-void refuse_changed(const Scope& scope, const Tensor* wrapper) {
+void refuse_changed(const Tensor* wrapper, const Wrappers& wrappers, const effects::WriteLedger& writes) {
   const auto changed = [&](const Tensor* tensor) {
-    return !tensor->attributes.empty() || scope.writes().late(tensor) == effects::Late::Closed;
+    return !tensor->attributes.empty() || writes.late(tensor) == effects::Late::Closed;
   };
   bool found = changed(wrapper);
-  scope.state<Wrappers>().each_known(wrapper, [&](const Tensor* part) { found |= changed(part); });
+  wrappers.each_known(wrapper, [&](const Tensor* part) { found |= changed(part); });
   if (found)
     cannot(Reason::LateEffect,
            std::string("an operation on a ") + wrapper->record->type->tp_name + " whose attributes were set");
@@ -56,7 +56,7 @@ void open_operand(Trace& trace, Tensor* tensor) {
   if (!meta::is_wrapper(tensor->record->type)) return;
   if (tensor->record->opaque) cannot(Reason::TensorSubclass, "a jagged tensor in an operator that takes functions");
   open(trace, tensor);
-  refuse_changed(trace.scope(), tensor);
+  refuse_changed(tensor, trace.scope().state<Wrappers>(), trace.scope().writes());
 }
 
 Wrappers::Part& Wrappers::find(const Tensor* wrapper, size_t place) {
@@ -68,19 +68,19 @@ Wrappers::Part& Wrappers::find(const Tensor* wrapper, size_t place) {
 
 bool Scope::open_wrappers() {
   bool opened = false;
-  for (Tensor* leaf : std::vector<Tensor*>(leaves_)) {
+  for (Tensor* leaf : std::vector<Tensor*>(building_.leaves)) {
     if (!meta::is_wrapper(leaf->record->type)) continue;
     opened |= open(static_cast<Trace&>(capture_), leaf);
-    refuse_changed(*this, leaf);
+    refuse_changed(leaf, state<Wrappers>(), writes_);
   }
   return opened;
 }
 
 void Scope::fill_opening(meta::Call& call, const Args& args) {
-  opens_ = true;
-  const auto closed = std::unique_ptr<bool, void (*)(bool*)>(&opens_, [](bool* opens) { *opens = false; });
+  building_.opens = true;
+  const auto closed = std::unique_ptr<bool, void (*)(bool*)>(&building_.opens, [](bool* opens) { *opens = false; });
   fill(call, args);
-  opens_ = false;
+  building_.opens = false;
   if (has_classes_ && open_wrappers()) fill(call, args);
 }
 

@@ -45,10 +45,10 @@ namespace {
 
 /// Ends the segment at a write to a tensor of TakenByBodies. A body keeps nothing if none of its tensors requires a
 /// gradient.
-void refuse_taken(Capture& capture, Scope& scope, const Tensor* written) {
-  const auto& taken = scope.state<TakenByBodies>().tensors;
+void refuse_taken(Capture& capture, const std::vector<TakenByBodies::Taken>& taken, const graph::Graph& now,
+                  const Tensor* written) {
   for (const auto& [tensor, body, step] : taken) {
-    if ((body && scope.graph().is_in(body)) || !effects::shares_memory(tensor, written)) continue;
+    if ((body && now.is_in(body)) || !effects::shares_memory(tensor, written)) continue;
     const auto differentiates = [&, of = body](const TakenByBodies::Taken& other) {
       return other.body == of && other.tensor->record->requires_grad;
     };
@@ -61,7 +61,7 @@ void refuse_taken(Capture& capture, Scope& scope, const Tensor* written) {
 }  // namespace
 
 void Scope::note_written(Tensor* tensor, const meta::Record* before) {
-  refuse_taken(capture_, *this, tensor);
+  refuse_taken(capture_, state<TakenByBodies>().tensors, *graph_, tensor);
   writes_.refuse_write(tensor, before);
   for (Tensor* t = tensor; t; t = t->base) capture_.writes(t);
   writes_.note_memory(tensor, before, capture_.steps());

@@ -1,5 +1,5 @@
-// Accesses these by the version's own means: a set exception is an object or a triple, levels of recursion are counted
-// in one or two fields.
+// The exception that is set in a thread, and its levels of recursion, in each version's own form: the exception is an
+// object or a triple, levels are counted in one or two fields.
 #include "cpython/thread.h"
 
 #include "cpython/internal.h"

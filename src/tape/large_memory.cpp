@@ -1,6 +1,7 @@
 // Blocks mapped at huge pages, with their sizes, which unmapping needs.
 #include "tape/large_memory.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -79,6 +80,12 @@ std::vector<Block> keep(Blocks& all, Block block) {
 }
 
 }  // namespace
+
+void prepare_large() {
+  auto lock = [] { blocks->mutex.lock(); };
+  auto unlock = [] { blocks->mutex.unlock(); };
+  pthread_atfork(lock, unlock, unlock);
+}
 
 void* map_large(size_t bytes) {
   const size_t size = rounded_up(bytes, kPage);

@@ -11,6 +11,8 @@ namespace gramme::native {
 /// M_MMAP_THRESHOLD).
 inline constexpr size_t kLargeBlock = size_t(32) << 20;
 
+/// Call once, before the first block: a process that forks meanwhile has no half-made state in its child.
+void prepare_large();
 /// A new block that begins at a huge page. All whole huge pages of it are asked to be huge, so it takes no more memory
 /// than one of small pages. Null if there is none.
 void* map_large(size_t bytes);

@@ -179,6 +179,7 @@ void Cache::release_any(void* address) {
 /// Puts the allocator in front of the original one, for good; blocks of both are freed through it.
 void install() {
   state->range.reserve();
+  prepare_large();
   state->cache = new Cache(c10::GetCPUAllocator());
   constexpr uint8_t kHighest = 255;
   c10::SetCPUAllocator(state->cache, kHighest);

@@ -1,5 +1,6 @@
 """Tensors of 32 MiB and more that a native graph makes lie in blocks of huge pages, which are used again."""
 
+import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator
@@ -113,3 +114,13 @@ def test_while_memory_is_profiled_blocks_are_the_original_allocators(x: torch.Te
         result = call(x)
     assert counted()["large"] == before
     assert sum(event.self_cpu_memory_usage for event in profiler.events()) >= result.nbytes
+
+
+def test_a_forked_process_goes_on(x: torch.Tensor) -> None:
+    call = compiled(lambda x: x + 1, x)
+    expected = call(x)
+    child = os.fork()
+    if not child:
+        torch.set_num_threads(1)  # OpenMP's other threads are not in the child
+        os._exit(0 if torch.equal(call(x), expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -1,4 +1,4 @@
-"""One step: a thread for each row of the schedule."""
+"""Runs one step of a pipeline, a thread for each row of its schedule."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@
 #include <nanobind/stl/vector.h>
 #include <torch/headeronly/version.h>
 
+#include <cstdlib>
+
 #include "api/captured.h"
 #include "api/capturer.h"
 #include "api/compiled.h"
@@ -200,6 +202,7 @@ void refuse_missing_names() {
 }
 
 NB_MODULE(_C, m) {
+  nb::set_leak_warnings(std::getenv("GRAMME_LEAK_WARNINGS") != nullptr);  // a program's own leaks would be told, too
   refuse_other_torch();
   refuse_other_layouts();
   refuse_missing_names();

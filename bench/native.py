@@ -1,17 +1,18 @@
 """backend="native" and PyTorch's backends, in one process and in turns: ratios to eager's time.
 
     native.py               one call without gradients, guards included
-    native.py --single      the same, one call of each front in turn: the others have had the caches meanwhile
-    native.py --train       forward and backward, transformers only: by PyTorch's engine, and recorded
+    native.py --single      one call of each front in turn: the others have had the processor's caches meanwhile
+    native.py --train       forward and backward, transformers only: a few steps of each front in turn
     native.py --autocast bfloat16   either, with the forward under autocast
     native.py --train --checkpointed   training, with each block checkpointed
     native.py --first       the first call, beside eager's first call and the capture
     native.py --first --train   the first steps of a recorded backward, beside eager's first step and the capture
     native.py --callers     calls a second of 1, 2 and 8 threads that share a model
 
-Columns: native (and with the caching allocator), gramme_native behind torch.compile, aot_eager behind torch.compile,
-with --inductor inductor too; its first call has an empty cache and a process of its own. Figures are medians of
-interleaved calls; --names a,b picks programs, --threads sets the threads of an operator.
+Columns: native, the same without the caching allocator, in training with PyTorch's engine instead of a recorded
+backward; gramme_native and aot_eager behind torch.compile; with --inductor inductor too, whose first call has an empty
+cache and a process of its own. Figures are medians of interleaved batches of calls; --names a,b picks programs,
+--threads sets the threads of an operator.
 """
 
 import argparse
@@ -157,9 +158,9 @@ transformer("mixtral", "MixtralForCausalLM", "MixtralConfig", MIXTRAL, NO_CACHE)
 Front = Callable[[Callable[..., Any]], Callable[..., Any]]
 FRONTS: dict[str, Front] = {
     "eager": lambda f: f,
-    "native": lambda f: gramme.compile(f, backend="native", options={"recorded_backward": False}),
-    "with cache": lambda f: gramme.compile(f, backend="native", options={"caching_allocator": True}),
-    "recorded": lambda f: gramme.compile(f, backend="native", options={"recorded_backward": True}),
+    "native": lambda f: gramme.compile(f, backend="native"),
+    "no cache": lambda f: gramme.compile(f, backend="native", options={"caching_allocator": False}),
+    "engine": lambda f: gramme.compile(f, backend="native", options={"recorded_backward": False}),
     "dynamo": lambda f: torch.compile(f, backend=gramme.gramme_native),
     "aot_eager": lambda f: torch.compile(f, backend="aot_eager"),
     "inductor": lambda f: torch.compile(f),
@@ -202,7 +203,7 @@ def timed(call: Call) -> float:
     return clock() - start
 
 
-BATCH = 3e-4
+BATCH, OF_STEPS = 3e-4, 2e-2
 
 
 def in_turns(calls: list[Call], seconds: float, batch: float) -> list[float]:
@@ -314,7 +315,7 @@ def first_steps(names: list[str], rounds: int) -> None:
         rows: list[list[float]] = []
         for _ in range(rounds + 1):
             row = []
-            for front, count in (("recorded", 4), ("eager", 1)):
+            for front, count in (("native", 4), ("eager", 1)):
                 forget()
                 torch.manual_seed(0)
                 function, inputs = CASES[name]()
@@ -402,11 +403,11 @@ def main() -> None:
             return first(names, chosen.rounds, chosen.inductor)
         if chosen.callers:
             return callers(names, chosen.seconds, chosen.rounds)
-    left_out = {name for name, wanted in (("inductor", chosen.inductor), ("recorded", chosen.train)) if not wanted}
+    left_out = {name for name, wanted in (("inductor", chosen.inductor), ("engine", chosen.train)) if not wanted}
     if chosen.autocast or chosen.checkpointed:
-        left_out |= {"with cache", "dynamo", "aot_eager"}
+        left_out |= {"no cache", "dynamo", "aot_eager"}
     fronts = [name for name in FRONTS if name not in left_out]
-    batch = 0.0 if chosen.single else BATCH
+    batch = 0.0 if chosen.single else OF_STEPS if chosen.train else BATCH
     return steady(names, fronts, chosen.train, chosen.checkpointed, chosen.autocast, chosen.seconds, batch)
 
 

@@ -20,7 +20,8 @@ class Native:
     for that.
 
     Attributes:
-        caching_allocator: keep the memory of small tensors on the CPU for the next ones, at most 384 MiB a process.
+        caching_allocator: keep the memory of small tensors on the CPU for the next ones: at most 64 MiB a process,
+            384 MiB if it is True, nothing if it is False.
         recorded_backward: replay the backward pass, too, where that is known to be safe. Gradients have eager's bits;
             the graph of autograd has one node where eager's has one for each operator. If it is not said, True where
             all inputs are on the CPU, unless GRAMME_RECORDED_BACKWARD=0.
@@ -33,9 +34,14 @@ class Native:
     contract = "native"
 
     def __init__(
-        self, caching_allocator: bool = False, recorded_backward: bool | None = None, exact_numpy: bool = False
+        self,
+        caching_allocator: bool | None = None,
+        recorded_backward: bool | None = None,
+        exact_numpy: bool = False,
     ) -> None:
-        given = {"caching_allocator": caching_allocator, "exact_numpy": exact_numpy}
+        given = {"exact_numpy": exact_numpy}
+        if caching_allocator is not None:
+            given["caching_allocator"] = caching_allocator
         if recorded_backward is not None:
             given["recorded_backward"] = recorded_backward
         for name, value in given.items():

@@ -227,9 +227,8 @@ bool Capturer::compile(PyObject* compiler, const graph::Graph& graph, const std:
   if (options_.keep_graphs) keep_examples(module, captured.object());
   if (native) {
     if (bodies) module = take(PyObject_CallOneArg(imported("gramme._higher_order", "as_they_are").get(), module.get()));
-    const native::Backward backward = backward_of(compiler);
-    segment.compiled = native::make_executor(native::from_graph(graph, module.get(), backward),
-                                             {native::Trust::Guarded, caches_memory(compiler), backward});
+    const native::Settings settings{native::Trust::Guarded, cached_of_backend(compiler), backward_of(compiler)};
+    segment.compiled = native::make_executor(native::from_graph(graph, module.get(), settings), settings);
     segment.call = native::call_graph;
     report.compiled(segment.operations);
     return true;

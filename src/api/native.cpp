@@ -13,11 +13,16 @@ namespace nb = nanobind;
 namespace gramme::api {
 namespace {
 
-nb::object from_graph_module(nb::object graph_module, bool caching_allocator) {
+/// Of the option's value: None stands for what is usual.
+native::Cached cached_of(PyObject* option) {
+  if (option == Py_None) return native::Cached::Little;
+  return check(PyObject_IsTrue(option)) ? native::Cached::Much : native::Cached::Nothing;
+}
+
+nb::object from_graph_module(nb::object graph_module, nb::object caching_allocator) {
   try {
-    return nb::steal(
-        native::make_executor(native::from_fx(graph_module.ptr()), {native::Trust::Unguarded, caching_allocator})
-            .release());
+    const native::Settings settings{native::Trust::Unguarded, cached_of(caching_allocator.ptr())};
+    return nb::steal(native::make_executor(native::from_fx(graph_module.ptr()), settings).release());
   } catch (const PythonError&) {
     throw nb::python_error();
   }
@@ -85,7 +90,7 @@ PyObject* option_name() {
 void bind_native(nb::module_& m) {
   nb::module_ native = m.def_submodule("native");
   native.def("from_graph_module", from_graph_module, nb::arg("graph_module"), nb::kw_only(),
-             nb::arg("caching_allocator") = false);
+             nb::arg("caching_allocator") = nb::none());
   native.def("memory", memory);
   native.def("tape", tape, nb::arg("graph"));
   native.def("counters", counters, nb::arg("graph"));
@@ -102,8 +107,8 @@ native::Backward backward_of(PyObject* backend) {
   return check(PyObject_IsTrue(asked.get())) ? native::Backward::Recorded : native::Backward::RecordedOnCpu;
 }
 
-bool caches_memory(PyObject* backend) {
-  return check(PyObject_IsTrue(take(PyObject_GetAttr(backend, option_name())).get())) != 0;
+native::Cached cached_of_backend(PyObject* backend) {
+  return cached_of(take(PyObject_GetAttr(backend, option_name())).get());
 }
 
 }  // namespace gramme::api

@@ -11,7 +11,7 @@ void bind_native(nanobind::module_& m);
 /// True if the backend is gramme's own executor, which takes the captured graph without torch.fx.
 bool is_native(PyObject* backend);
 /// The backend's option caching_allocator.
-bool caches_memory(PyObject* backend);
+native::Cached cached_of_backend(PyObject* backend);
 /// The backend's option recorded_backward.
 native::Backward backward_of(PyObject* backend);
 

@@ -128,7 +128,8 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
     return output;
   }
   if (std::unique_ptr<const Tape> flat = recording.assemble_flat())
-    recorded->training = Training::make(std::move(flat), self.settings.recomputes);
+    recorded->training =
+        Training::make(std::move(flat), {self.settings.recomputes, self.settings.cached != Cached::Nothing});
   recorded->why_not_training = engine && *engine ? engine : recording.why_not_flat();
   recorded->tape = recording.assemble();
   if (recorded->training) recorded->training->set_flags(second_derivatives_of(*recorded->tape));
@@ -193,7 +194,7 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
     throw PythonError();
   }
   ++self.counters.calls;
-  const MemoryScope memory(Served::Small, self.settings.caches_memory);
+  const MemoryScope memory(Served::Small, self.settings.cached != Cached::Nothing);
   Inputs inputs(program, arguments);
   bool no_value = false;
   for (auto& recorded : self.recorded) {
@@ -301,6 +302,7 @@ PyTypeObject* type() {
 Owned<> make_executor(Program program, Settings settings) {
   Owned<> object = take(type()->tp_alloc(type(), 0));
   Executor* self = self_of(object.get());
+  allow(settings.cached);
   new (&self->program) std::shared_ptr<const Program>(std::make_shared<const Program>(std::move(program)));
   new (&self->recorded) std::vector<std::unique_ptr<Recorded>>();
   new (&self->counters) Counters();

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/ref.h"
+#include "tape/memory.h"
 #include "tape/program.h"
 
 namespace gramme::native {
@@ -33,7 +34,7 @@ enum class Backward : uint8_t {
 
 struct Settings {
   Trust trust = Trust::Unguarded;
-  bool caches_memory = false;  // use the caching allocator (memory.h)
+  Cached cached = Cached::Nothing;  // memory of small tensors kept for the next ones (memory.h)
   Backward backward = Backward::Engine;
   bool recomputes = false;  // recorded backwards are for call_recomputing() alone, and recompute
 };

@@ -22,12 +22,13 @@ using meta::Argument;
 class Conversion {
  public:
   /// `repeated`: one call runs the graph several times, on tensors that may differ.
-  Conversion(const graph::Graph& graph, PyObject* module, const graph::Names* around, bool repeated, Backward backward)
+  Conversion(const graph::Graph& graph, PyObject* module, const graph::Names* around, bool repeated,
+             const Settings& settings)
       : graph_(graph),
         module_(module),
         names_(graph::assign_names(graph, around)),
         repeated_(repeated),
-        backward_(backward) {}
+        settings_(settings) {}
 
   Program run() {
     program_.steps.reserve(graph_.length());
@@ -127,8 +128,8 @@ class Conversion {
     for (uint32_t i = 0; i < call.call.arg_count; ++i) {
       if (call.call.args[i].kind != Argument::Body) continue;
       Owned<>& module = modules_.at(call.call.args[i].node);
-      Program program = Conversion(*call.call.args[i].node->body, module.get(), &names, repeated, backward_).run();
-      module = make_executor(std::move(program), {repeated ? Trust::Unguarded : Trust::Guarded});
+      Program program = Conversion(*call.call.args[i].node->body, module.get(), &names, repeated, settings_).run();
+      module = make_executor(std::move(program), {repeated ? Trust::Unguarded : Trust::Guarded, settings_.cached});
     }
   }
 
@@ -149,8 +150,9 @@ class Conversion {
     PyObject* const block = once([] { return imported("gramme._higher_order", "Block").release(); });
     Owned<>& module = modules_.at(call.call.args[0].node);
     if (is_block(module.get())) return;
-    Program program = Conversion(*call.call.args[0].node->body, module.get(), &names, true, backward_).run();
-    Owned<> executor = make_executor(std::move(program), {Trust::Unguarded, false, backward_, !is_reentrant(call)});
+    Program program = Conversion(*call.call.args[0].node->body, module.get(), &names, true, settings_).run();
+    Owned<> executor = make_executor(std::move(program),
+                                     {Trust::Unguarded, settings_.cached, settings_.backward, !is_reentrant(call)});
     module = take(PyObject_CallFunctionObjArgs(block, module.get(), executor.get(), nullptr));
     program_.blocks.push_back(std::move(executor));
   }
@@ -245,7 +247,7 @@ class Conversion {
   PyObject* module_;
   const graph::Names names_;
   const bool repeated_;
-  const Backward backward_;
+  const Settings settings_;
   std::unordered_map<const Node*, ValueId> values_;
   std::unordered_map<const Node*, Owned<>> modules_;               // graph modules or executors of bodies
   std::unordered_map<const Node*, std::vector<ValueId>> results_;  // by inlined call
@@ -256,8 +258,8 @@ class Conversion {
 
 }  // namespace
 
-Program from_graph(const graph::Graph& graph, PyObject* module, Backward backward) {
-  return Conversion(graph, module, nullptr, false, backward).run();
+Program from_graph(const graph::Graph& graph, PyObject* module, const Settings& settings) {
+  return Conversion(graph, module, nullptr, false, settings).run();
 }
 
 }  // namespace gramme::native

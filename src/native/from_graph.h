@@ -6,7 +6,7 @@
 namespace gramme::native {
 
 /// The program owns all it needs, and its output is a tuple. `module` is the graph module, needed to call operators
-/// with bodies; null if there is none. `backward`: of checkpointed bodies.
-Program from_graph(const graph::Graph& graph, PyObject* module, Backward backward);
+/// with bodies; null if there is none. `settings`: of the caller, for bodies.
+Program from_graph(const graph::Graph& graph, PyObject* module, const Settings& settings);
 
 }  // namespace gramme::native

@@ -3,8 +3,10 @@
 #include "tape/memory.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -24,6 +26,7 @@ constexpr size_t kStep = 256, kFine = 16, kLargest = size_t(1) << 20;
 constexpr size_t kClasses = kFine + 8;            // 8 KiB, 16 KiB … 1 MiB
 constexpr size_t kClassBytes = size_t(16) << 20;  // address range of one class
 constexpr size_t kThreadClassBytes = kLargest;    // bytes that one thread keeps per class
+constexpr size_t kLittle = size_t(64) << 20, kMuch = kClasses * kClassBytes;
 
 constexpr size_t class_of(size_t bytes) {
   if (bytes <= kStep * kFine) return (bytes + kStep - 1) / kStep - 1;
@@ -57,15 +60,14 @@ struct List {
 /// The shared address range and free lists.
 class Range {
  public:
-  /// Call once, before the first block is taken.
+  /// Call once, before the first block is taken. A process that forks afterwards waits until no thread is in here.
   void reserve() {
-    void* reserved = mmap(nullptr, kClasses * kClassBytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* reserved = mmap(nullptr, kMuch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved != MAP_FAILED) begin_ = static_cast<char*>(reserved);
   }
   bool holds(const void* address) const {
     auto* at = static_cast<const char*>(address);
-    return begin_ && at >= begin_ && at < begin_ + kClasses * kClassBytes;
+    return begin_ && at >= begin_ && at < begin_ + kMuch;
   }
   size_t class_of(const void* address) const {
     return static_cast<size_t>(static_cast<const char*>(address) - begin_) / kClassBytes;
@@ -76,36 +78,44 @@ class Range {
     Block* block = free_[index].pop();
     *used = block != nullptr;
     const size_t size = native::block_size(index);
-    if (block || !begin_ || carved_[index] + size > kClassBytes) return block;
+    if (block || !begin_ || carved_[index] + size > kClassBytes || sum_ + size > bound_) return block;
     block = reinterpret_cast<Block*>(begin_ + index * kClassBytes + carved_[index]);
     carved_[index] += size;
+    sum_ += size;
     return block;
   }
   void give(size_t index, Block* block) {
     std::lock_guard lock(mutex_);
     free_[index].push(block);
   }
-  size_t carved() {
+  void raise_bound(size_t bytes) {
     std::lock_guard lock(mutex_);
-    size_t sum = 0;
-    for (size_t bytes : carved_) sum += bytes;
-    return sum;
+    bound_ = std::max(bound_, bytes);
   }
+  /// Bytes of all blocks made, and the most there may be.
+  std::pair<size_t, size_t> carved() {
+    std::lock_guard lock(mutex_);
+    return {sum_, bound_};
+  }
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
 
  private:
   char* begin_ = nullptr;
   std::mutex mutex_;
   std::array<List, kClasses> free_;
   std::array<size_t, kClasses> carved_{};
+  size_t sum_ = 0, bound_ = 0;
 };
 
 class Cache;
 
 struct State {
-  std::once_flag once;             // atomic: that the next two are made
-  Range range;                     // mutex: its own
-  Cache* cache = nullptr;          // atomic: set once
-  std::atomic<size_t> reused = 0;  // atomic: blocks given again
+  std::once_flag once;              // atomic: that the next two are made
+  std::atomic<bool> ready = false;  // atomic: the same, for those who come later
+  Range range;                      // mutex: its own
+  Cache* cache = nullptr;           // atomic: set once
+  std::atomic<size_t> reused = 0;   // atomic: blocks given again
 };
 Lasting<State> state;  // tensors may outlive everything
 
@@ -183,19 +193,26 @@ void install() {
   state->cache = new Cache(c10::GetCPUAllocator());
   constexpr uint8_t kHighest = 255;
   c10::SetCPUAllocator(state->cache, kHighest);
+  pthread_atfork([] { state->range.lock(); }, [] { state->range.unlock(); }, [] { state->range.unlock(); });
+  state->ready.store(true, std::memory_order_release);
 }
 
 }  // namespace
 
+void allow(Cached much) {
+  if (much != Cached::Nothing) state->range.raise_bound(much == Cached::Much ? kMuch : kLittle);
+}
+
 void MemoryScope::enter() {
-  std::call_once(state->once, install);
+  if (!state->ready.load(std::memory_order_acquire)) std::call_once(state->once, install);
   before_ = std::exchange(serves(what_), true);
 }
 
 void MemoryScope::leave() { serves(what_) = before_; }
 
 MemoryStatistics memory_statistics() {
-  return {state->reused.load(), state->range.carved(), kClasses * kClassBytes, large_blocks()};
+  const auto [carved, bound] = state->range.carved();
+  return {state->reused.load(), carved, bound, large_blocks()};
 }
 
 }  // namespace gramme::native

@@ -1,4 +1,4 @@
-// A caching allocator for small tensors, used on request; and large tensors in huge pages (large_memory.h).
+// A caching allocator for small tensors; and large tensors in huge pages (large_memory.h).
 //
 // Blocks have fixed size classes and are carved from one reserved address range. Freed blocks go to a list of the
 // freeing thread, and beyond its bound to a shared list. Requests outside a scope, too large, or beyond the bounds go
@@ -9,6 +9,16 @@
 #include "tape/large_memory.h"
 
 namespace gramme::native {
+
+/// How much memory of small tensors is kept for the next ones.
+enum class Cached : uint8_t {
+  Nothing,
+  Little,  // at most 64 MiB a process
+  Much,    // at most 384 MiB
+};
+/// Call before the first scope of an executor that keeps so much. The process keeps the most that any executor asked
+/// for.
+void allow(Cached much);
 
 /// What this thread's tensors on the CPU take from here.
 enum class Served : uint8_t {
@@ -38,7 +48,7 @@ class MemoryScope {
 struct MemoryStatistics {
   size_t reused = 0;  // allocations served by a used block
   size_t carved = 0;  // bytes of all blocks made; at most `bound`
-  size_t bound = 0;
+  size_t bound = 0;   // see allow()
   LargeBlocks large;
 };
 MemoryStatistics memory_statistics();

@@ -15,6 +15,7 @@
 
 #include "base/gil.h"
 #include "base/process.h"
+#include "tape/memory.h"
 #include "training/graft.h"
 #include "training/leaves.h"
 
@@ -101,6 +102,7 @@ class RecordedBackward final : public NodeOfForward {
   const Piece& piece() const { return call->training->layout().pieces[piece_]; }
 
   variable_list apply(variable_list&& gradients) override {
+    const MemoryScope memory(Served::Small, call->training->caches_memory());
     std::unique_lock<std::recursive_mutex> lock(call->mutex);
     if (call->grafted) return hand_on(std::move(gradients));
     std::vector<bool> wanted(num_outputs());
@@ -114,7 +116,8 @@ class RecordedBackward final : public NodeOfForward {
       graft(*this);
       return hand_on(std::move(gradients));
     }
-    call->come(piece_, wanted, torch::autograd::get_current_graph_task_keep_graph());
+    const bool keep_graph = torch::autograd::get_current_graph_task_keep_graph();
+    call->come(piece_, wanted, keep_graph);
     if (std::ranges::none_of(gradients, [](const at::Tensor& gradient) { return gradient.defined(); }))
       return variable_list(num_outputs());
     std::optional<BackwardKey> key = create_graph ? std::nullopt : BackwardKey::read(gradients, wanted);
@@ -122,10 +125,13 @@ class RecordedBackward final : public NodeOfForward {
     if (tape && call->may_run(*tape)) return run_tape(*tape, gradients, alone, lock);
     // The gradients' graph leads to nodes of a forward used by nothing else, so the engine frees what they saved before
     // it comes here again.
-    if (create_graph) return call->run_again()->run(piece_, gradients, wanted, true);
+    if (create_graph) return call->run_again()->run(piece_, gradients, wanted, Pass::Differentiates);
     if (!call->graph) call->graph = call->run_again();
-    if (!key || tape) return call->graph->run(piece_, gradients, wanted, false);
-    return record(*call->graph, std::move(*key), gradients).found;
+    const Pass pass = keep_graph ? Pass::Keeps : Pass::Frees;
+    const std::unique_ptr<EagerGraph> last = call->take_last();
+    EagerGraph& graph = last ? *last : *call->graph;
+    if (!key || tape) return graph.run(piece_, gradients, wanted, pass);
+    return record(graph, std::move(*key), gradients, pass).found;
   }
 
   /// After grafting: autograd's own nodes follow this one (graft.h).
@@ -165,8 +171,8 @@ class RecordedBackward final : public NodeOfForward {
   }
 
   /// Runs the backward by the engine while recording it; returns the gradients, and a tape if one could be made.
-  BackwardTape::Record record(EagerGraph& graph, BackwardKey key, const variable_list& gradients) {
-    BackwardTape::Record record(graph, piece_, std::move(key), gradients);
+  BackwardTape::Record record(EagerGraph& graph, BackwardKey key, const variable_list& gradients, Pass pass) {
+    BackwardTape::Record record(graph, piece_, std::move(key), gradients, pass);
     if (record.tape)
       call->training->add(piece_, record.tape);
     else

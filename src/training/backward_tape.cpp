@@ -194,7 +194,8 @@ std::optional<BackwardKey> BackwardKey::read(const variable_list& gradients, std
   return key;
 }
 
-BackwardTape::Record::Record(EagerGraph& graph, size_t piece, BackwardKey key, const variable_list& gradients) {
+BackwardTape::Record::Record(EagerGraph& graph, size_t piece, BackwardKey key, const variable_list& gradients,
+                             Pass pass) {
   Recorder& recorder = *graph.recorder();
   // New tensors on the same memory, since a tensor may come in twice or have been seen in the forward.
   variable_list given(gradients.size());
@@ -208,7 +209,7 @@ BackwardTape::Record::Record(EagerGraph& graph, size_t piece, BackwardKey key, c
   std::vector<Observed> observed;
   try {
     Recorder::Watch watch(recorder);
-    found = graph.run(piece, given, key.wanted, false);
+    found = graph.run(piece, given, key.wanted, pass);
     recorder.take(observed);
   } catch (...) {
     recorder.forget();

@@ -34,7 +34,8 @@ class BackwardTape {
  public:
   /// Runs the piece by the engine and records what it calls.
   struct Record {
-    Record(EagerGraph& graph, size_t piece, BackwardKey key, const torch::autograd::variable_list& gradients);
+    Record(EagerGraph& graph, size_t piece, BackwardKey key, const torch::autograd::variable_list& gradients,
+           Pass pass);
     torch::autograd::variable_list found;
     std::shared_ptr<const BackwardTape> tape;  // null if the calls cannot be repeated
     std::string why;                           // why there is no tape

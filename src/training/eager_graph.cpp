@@ -341,7 +341,7 @@ void EagerGraph::join(const std::vector<edge_list>& edges) {
 }
 
 variable_list EagerGraph::run(size_t piece, const variable_list& gradients, const std::vector<bool>& wanted,
-                              bool create_graph) const {
+                              Pass pass) const {
   variable_list found(wanted.size()), given;
   edge_list roots, exits;
   for (size_t i = 0; i < gradients.size(); ++i) {
@@ -352,8 +352,8 @@ variable_list EagerGraph::run(size_t piece, const variable_list& gradients, cons
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) exits.push_back(leaving_[piece][i]);
   if (roots.empty() || exits.empty()) return found;
-  variable_list left =
-      torch::autograd::Engine::get_default_engine().execute(roots, given, true, create_graph, false, exits);
+  variable_list left = torch::autograd::Engine::get_default_engine().execute(
+      roots, given, pass != Pass::Frees, pass == Pass::Differentiates, false, exits);
   for (size_t i = 0, next = 0; i < wanted.size(); ++i)
     if (wanted[i]) found[i] = std::move(left[next++]);
   return found;

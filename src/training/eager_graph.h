@@ -66,6 +66,13 @@ class Exit final : public torch::autograd::Node {
   }
 };
 
+/// What a pass does with autograd's nodes.
+enum class Pass : uint8_t {
+  Frees,           // each node frees what it saved when it is done
+  Keeps,           // for further passes
+  Differentiates,  // keeps, and makes a graph of the gradients
+};
+
 class EagerGraph {
  public:
   /// Runs the tape under autograd. On an exception `*at` is the instruction that threw.
@@ -82,12 +89,15 @@ class EagerGraph {
   /// An output by its register in the flat tape.
   at::Tensor& output(Register r) { return outputs_.at(r); }
 
+  /// Call when no output is asked for any more: formulas keep what they saved.
+  void forget_outputs() { outputs_.clear(); }
+
   /// The version that the output has in eager, counting writes that the tape replaced.
   uint32_t version(Register r) const { return versions_.at(r); }
 
   /// Runs a piece by the engine. Returns gradients by use; those not in `wanted` stay undefined.
   torch::autograd::variable_list run(size_t piece, const torch::autograd::variable_list& gradients,
-                                     const std::vector<bool>& wanted, bool create_graph) const;
+                                     const std::vector<bool>& wanted, Pass pass) const;
 
   /// The saving nodes, in the engine's order. Raises if a formula would.
   std::vector<Saver> savers() const;

@@ -69,6 +69,12 @@ void ForwardCall::come(size_t piece, const std::vector<bool>& wanted, bool keep_
   }
 }
 
+std::unique_ptr<EagerGraph> ForwardCall::take_last() {
+  if (!graph || released.empty() || std::ranges::find(released, false) != released.end()) return nullptr;
+  graph->forget_outputs();
+  return std::move(graph);
+}
+
 void ForwardCall::leave(size_t piece) {
   for (size_t i = 0; i < released.size(); ++i)
     if (training->savers()[i].piece == piece) released[i] = true;

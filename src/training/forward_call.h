@@ -64,6 +64,8 @@ struct ForwardCall {
   /// Does what autograd's nodes do when the engine calls them for these uses of the piece: checks that saved tensors
   /// are present and unchanged, and frees them unless the graph is kept.
   void come(size_t piece, const std::vector<bool>& wanted, bool keep_graph);
+  /// Takes the graph, without its outputs, for the pass that frees what is left of it; null if it may be needed later.
+  std::unique_ptr<EagerGraph> take_last();
   /// Call when the piece will not be called again.
   void leave(size_t piece);
   /// Call when the engine releases what the piece's node saved: drops what is no longer needed.

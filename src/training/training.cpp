@@ -78,13 +78,13 @@ bool adds_to_much(const std::vector<at::Tensor>& inputs) {
 
 }  // namespace
 
-std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat, bool recomputes) {
-  return with_gil(new Training(std::move(flat), recomputes));
+std::shared_ptr<Training> Training::make(std::unique_ptr<const Tape> flat, Settings settings) {
+  return with_gil(new Training(std::move(flat), settings));
 }
 
-Training::Training(std::unique_ptr<const Tape> flat, bool recomputes)
+Training::Training(std::unique_ptr<const Tape> flat, Settings settings)
     : flat_(std::move(flat)),
-      recomputes_(recomputes),
+      settings_(settings),
       draws_(native::draws(*flat_)),
       needs_no_data_(native::needs_no_data(*flat_)),
       written_(flat_->inputs.size(), Written::No) {
@@ -96,7 +96,7 @@ Training::Training(std::unique_ptr<const Tape> flat, bool recomputes)
     each_hidden_write(*instruction.call, [&](Register r) { note(r, Written::Hidden); });
     each_declared_write(*instruction.call, [&](Register r) { note(r, Written::Counted); });
   }
-  if (recomputes_ && std::ranges::any_of(written_, [](Written how) { return how != Written::No; }))
+  if (recomputes() && std::ranges::any_of(written_, [](Written how) { return how != Written::No; }))
     stop("running it again would write again");
 }
 
@@ -158,7 +158,7 @@ const Tape* Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
     throw;
   }
   for (size_t i = 0; i < inputs.size(); ++i) own[static_cast<size_t>(tape.inputs[i].index)] = inputs[i];
-  if (outputs.empty() && recomputes_) {
+  if (outputs.empty() && recomputes()) {
     if (draws_) set_random_state(call->random);
     return nullptr;
   }
@@ -198,7 +198,7 @@ void Training::run_eagerly(ForwardCall& call, const std::vector<at::Tensor>& inp
     if (versions_[i] != output._version()) output = output.tensor_data();
     outputs.push_back(output);
   }
-  if (!recomputes_) call.graph = std::move(graph);
+  if (!recomputes()) call.graph = std::move(graph);
 }
 
 /// Sets eager's versions on tensors whose in-place writes the tape replaced.
@@ -412,7 +412,7 @@ std::shared_ptr<const ForwardPlan> Training::make_plan() const {
       for (const BackwardSource& source : tape->sources())
         if (source.kind == BackwardSource::Kept) keep(source.index);
   make_forward(plan->keeping, plan->kept);
-  if (recomputes_) make_forward(plan->bare, {});
+  if (recomputes()) make_forward(plan->bare, {});
   return with_gil<const ForwardPlan>(plan.release());
 }
 
@@ -445,7 +445,7 @@ std::string Training::print() const {
   std::string text = "flat: " + flat_->print();
   if (stopped_) text += "stopped: " + why_stopped_ + "\n";
   if (plan_) text += "forward: " + forward(*plan_).tape->print();
-  if (plan_ && recomputes_) text += "forward again: " + plan_->keeping.tape->print();
+  if (plan_ && recomputes()) text += "forward again: " + plan_->keeping.tape->print();
   for (size_t piece = 0; piece < tapes_.size(); ++piece)
     for (const auto& tape : tapes_[piece])
       text += "backward of piece " + std::to_string(piece) + ": " + tape->tape().print();

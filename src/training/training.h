@@ -40,10 +40,13 @@ struct ForwardPlan {
 
 class Training : public std::enable_shared_from_this<Training> {
  public:
+  struct Settings {
+    bool recomputes = false;     // a backward runs the forward again for what it reads, from the inputs as they are
+                                 // then, as torch.utils.checkpoint does
+    bool caches_memory = false;  // backwards take small tensors from the cache (memory.h)
+  };
   /// The object takes the GIL for its destruction.
-  /// `recomputes`: a backward runs the forward again for what it reads, from the inputs as they are then, as
-  /// torch.utils.checkpoint does.
-  static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat, bool recomputes);
+  static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat, Settings settings);
 
   /// How to make a call.
   struct Way {
@@ -62,7 +65,8 @@ class Training : public std::enable_shared_from_this<Training> {
   // Used by the nodes:
 
   const Tape& flat() const { return *flat_; }
-  bool recomputes() const { return recomputes_; }
+  bool recomputes() const { return settings_.recomputes; }
+  bool caches_memory() const { return settings_.caches_memory; }
   bool draws() const { return draws_; }
   /// Runs the forward again below autograd, in the thread's modes; returns the tensors of ForwardPlan::kept.
   std::vector<at::Tensor> kept_of(const ForwardPlan& plan, const std::vector<at::Tensor>& inputs) const;
@@ -101,12 +105,12 @@ class Training : public std::enable_shared_from_this<Training> {
   std::string print() const;
 
  private:
-  Training(std::unique_ptr<const Tape> flat, bool recomputes);
+  Training(std::unique_ptr<const Tape> flat, Settings settings);
   bool is_started() const;
   std::shared_ptr<const ForwardPlan> plan();
   std::shared_ptr<const ForwardPlan> make_plan() const;
   void make_forward(ForwardTape& made, const std::vector<Register>& kept) const;
-  const ForwardTape& forward(const ForwardPlan& plan) const { return recomputes_ ? plan.bare : plan.keeping; }
+  const ForwardTape& forward(const ForwardPlan& plan) const { return recomputes() ? plan.bare : plan.keeping; }
   bool learn(EagerGraph& graph);
   std::vector<at::Tensor> copies_of_written(const std::vector<at::Tensor>& inputs) const;
   void run_eagerly(struct ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
@@ -116,7 +120,7 @@ class Training : public std::enable_shared_from_this<Training> {
                 std::vector<at::Tensor>& own, size_t* at);
 
   std::unique_ptr<const Tape> flat_;
-  const bool recomputes_;
+  const Settings settings_;
   const AutocastState autocast_ = AutocastState::read();  // when it was recorded
   bool draws_ = false;                                    // the forward draws random numbers
   bool needs_no_data_ = false;                            // the forward may run again on any data

@@ -65,8 +65,9 @@ def compare(function: Any, args: Any, kwargs: Any, grad: bool, eagerly: Any = co
     """Of each call eagerly, then natively: the first native one captures and records."""
     if isinstance(function, torch.nn.Module):
         function.train(grad)
-    # What a recorded backward takes: measure_training.py.
-    compiled = gramme.compile(function, backend="native", options={"recorded_backward": False})
+    # What a recorded backward takes: measure_training.py. What comes from the cache is not counted.
+    options = {"recorded_backward": False, "caching_allocator": False}
+    compiled = gramme.compile(function, backend="native", options=options)
     for warm_up, told in enumerate((contextlib.nullcontext, eagerly)):  # what libraries keep after their first use
         with told():
             measure(function, args, kwargs, warm_up, grad)

@@ -12,6 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 memory: Any = _C.testing.memory  # type: ignore[attr-defined]
+OPTIONS = {"recorded_backward": True, "caching_allocator": False}  # what comes from the cache is not counted
 
 
 def perceptron() -> tuple[nn.Module, torch.Tensor]:
@@ -47,7 +48,7 @@ def checkpointed() -> tuple[nn.Module, torch.Tensor]:
 
 
 def peak(call: Callable[..., Any], model: nn.Module, x: torch.Tensor, fresh: bool) -> int:
-    """Above what is held before the step; `fresh`: there are no gradients yet."""
+    """The most that a step takes above what is held before it; `fresh`: there are no gradients yet."""
     found = 0
     for _ in range(5):
         if fresh:
@@ -55,7 +56,18 @@ def peak(call: Callable[..., Any], model: nn.Module, x: torch.Tensor, fresh: boo
         before = memory.held()
         memory.forget_peak()
         call(x).sum().backward()
-        found = memory.peak() - before
+        found = max(found, memory.peak() - before)
+    return found
+
+
+def held(call: Callable[..., Any], x: torch.Tensor) -> int:
+    """Between forward and backward, after steps of warming up."""
+    for _ in range(4):
+        call(x).sum().backward()
+    before = memory.held()
+    y = call(x)
+    found = memory.held() - before
+    y.sum().backward()
     return found
 
 
@@ -84,13 +96,15 @@ def main() -> None:
     told = {}
     for make in (perceptron, encoder, convolutions, checkpointed):
         model, x = make()
-        compiled = gramme.compile(model, backend="native", options={"recorded_backward": True})
+        compiled = gramme.compile(model, backend="native", options=OPTIONS)
         told[make.__name__] = {
             "fresh" if fresh else "added": [peak(model, model, x, fresh), peak(compiled, model, x, fresh)]
             for fresh in (True, False)
         }
+    model, x = checkpointed()
+    told["activations"] = {"held": [held(model, x), held(gramme.compile(model, backend="native", options=OPTIONS), x)]}
     model, x = large()
-    compiled = gramme.compile(model, backend="native", options={"recorded_backward": True})
+    compiled = gramme.compile(model, backend="native", options=OPTIONS)
     told["large"] = {"each step": [steps(model, model, x), steps(compiled, model, x)]}
     print(json.dumps(told))
 

@@ -1,11 +1,24 @@
 """What a call did, as plain data: two calls did the same if it is equal."""
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from device import DEVICE, streams
+
+older: list[Any] = []  # native graphs from before the test, held by cycles through autograd's C++ objects
+
+
+def all_graphs() -> list[Any]:
+    return [thing for thing in gc.get_objects() if type(thing).__name__ == "NativeGraph"]
+
+
+def graphs() -> list[Any]:
+    """The native executor's graphs made in this test, in the order of creation if none was freed."""
+    known = {id(graph) for graph in older}
+    return [graph for graph in all_graphs() if id(graph) not in known]
 
 
 def twin(value: Any) -> Any:

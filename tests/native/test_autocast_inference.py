@@ -1,7 +1,6 @@
 """Calls without gradients under autocast: a tape below autograd that makes autocast's casts itself."""
 
 import contextlib
-import gc
 import itertools
 import random
 import warnings
@@ -20,6 +19,7 @@ from torch.testing._internal.common_modules import module_db
 
 from native import random_training
 from native.operator_training import chains, infers, modules, operators, reset_between
+from native.same import graphs
 from native.test_op_db import EXCEPTIONS
 from native.test_recorded_autocast import DTYPES, MODULES, used_outside
 from native.test_recorded_backward import bits
@@ -33,7 +33,7 @@ def compiled_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def tapes() -> list[str]:
-    return [gramme._C.native.tape(o) for o in gc.get_objects() if type(o).__name__ == "NativeGraph"]
+    return [gramme._C.native.tape(graph) for graph in graphs()]
 
 
 def reasons() -> list[str]:

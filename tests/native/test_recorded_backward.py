@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from native import random_training
-from native.same import nodes, recorded_nodes, twin
+from native.same import graphs, nodes, recorded_nodes, twin
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -40,8 +40,7 @@ def is_recorded(value: Any) -> bool:
 
 def reasons() -> list[str]:
     """Why backwards of compiled graphs are the engine's."""
-    graphs = [o for o in gc.get_objects() if type(o).__name__ == "NativeGraph"]
-    lines = [line for graph in graphs for line in gramme._C.native.tape(graph).splitlines()]
+    lines = [line for graph in graphs() for line in gramme._C.native.tape(graph).splitlines()]
     return [line for line in lines if line.startswith(("not recorded: ", "stopped: "))]
 
 

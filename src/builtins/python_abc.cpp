@@ -92,7 +92,8 @@ void guard_answer(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, bool 
   auto* object = reinterpret_cast<PyObject*>(subclass);
   if (!trace.is_made(subclass)) {
     const source::Source* source = trace.pool->pinned(reinterpret_cast<PyObject*>(cls));
-    return trace.guard({.source = source, .kind = guards::Kind::Subclass, .object = share(object), .number = answer});
+    return trace.facts.add(
+        {.source = source, .kind = guards::Kind::Subclass, .object = share(object), .number = answer});
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(subclass->tp_bases); ++i) {
     PyObject* base = PyTuple_GET_ITEM(subclass->tp_bases, i);

@@ -312,7 +312,7 @@ void guard_error_state(Trace& trace) {
   check(PyContextVar_Get(variable, nullptr, &now));
   if (!now) return;
   const source::Source* source = trace.pool->child(trace.pool->pinned(variable), source::Kind::ContextValue, 1);
-  trace.guard({source, guards::Kind::Identity, Owned<>::steal(now)});
+  trace.facts.add({source, guards::Kind::Identity, Owned<>::steal(now)});
 }
 
 /// Methods that read an array's data, such as "ndarray.item".

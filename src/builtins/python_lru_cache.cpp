@@ -102,7 +102,7 @@ Owned<> key_part(const Call& call, Value* value) {
   if (value->source->kind != SK::Pinned) {
     const bool stays = is_from_cache(value) || (call.of_package && is_global(value));
     if (value->kind != Kind::Object || !stays) return {};
-    trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+    trace.facts.add({value->source, guards::Kind::Identity, share(value->object)});
   }
   return share(value->object);
 }
@@ -191,7 +191,7 @@ Value* take_hit(const Call& call, const Key& key, PyObject* found) {
     if (!address) cannot(Reason::CallUnknown, "functools.lru_cache");
     result = *address;
   }
-  trace.guard({source, guards::Kind::Present, {}});
+  trace.facts.add({source, guards::Kind::Present, {}});
   const bool constant = source::is_constant(key.key.get());
   Value* counted =
       constant ? trace.constant(key.key.get()) : trace.wrap(key.key.get(), trace.pool->pinned(key.key.get()));

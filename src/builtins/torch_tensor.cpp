@@ -261,10 +261,10 @@ Value* slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name) {
   const source::Source* source = trace.pool->child(tensor->source, SK::Slot, name);
   PyObject* found = *cpython::slot_address(tensor->object, offset);
   if (!found) {
-    trace.guard_absent(source);
+    trace.facts.add_absent(source);
     return nullptr;
   }
-  trace.guard({source, guards::Kind::Present, {}});
+  trace.facts.add({source, guards::Kind::Present, {}});
   return trace.see(trace.wrap(found, source));
 }
 

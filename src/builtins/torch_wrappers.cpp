@@ -112,7 +112,7 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
     if (Owned<> made = real_of_made(trace, object, type)) return made;
   if (value->existing() && value->object && !value->written && is_immutable(value->object)) {
     if (value->source->kind != source::Kind::Pinned)
-      trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+      trace.facts.add({value->source, guards::Kind::Identity, share(value->object)});
     return share(value->object);
   }
   cannot(Reason::TensorSubclass, std::string("the context of a ") + type->tp_name + ", which has a " +
@@ -143,7 +143,7 @@ Inside inside_of(Trace& trace, Tensor* wrapper, const std::vector<PyObject*>& na
   for (PyObject* name : names) {
     Value* part = trace.see(protocol::get_attribute(trace, wrapper, name));
     if (auto* object = as<Object>(part); object && object->existing()) {
-      trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+      trace.facts.add({object->source, guards::Kind::Identity, share(object->object)});
       check(PyList_Append(found.others.get(), take(PyTuple_Pack(2, name, object->object)).get()));
       continue;
     }

@@ -93,7 +93,7 @@ class AsObject {
     if (value->kind == Kind::Tensor || value->kind == Kind::Number || !value->object) return {};
     const auto before = trace_.policy.held.find(value->source->path);
     if (before != trace_.policy.held.end() && before->second.address != value->object) return {};
-    trace_.guard({value->source, guards::Kind::Identity, share(value->object)});
+    trace_.facts.add({value->source, guards::Kind::Identity, share(value->object)});
     return share(value->object);
   }
 

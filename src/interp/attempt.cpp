@@ -74,7 +74,7 @@ void Attempt::push_stack(PyObject* const* stack, int depth) {
   for (int i = 0; i < depth; ++i) {
     const source::Source* source = trace.pool->stack(i, number);
     root_->push(stack[i] ? trace.wrap(stack[i], source) : trace.null());
-    if (!stack[i]) trace.guard_absent(source);  // a NULL of the call protocol, beside the callable
+    if (!stack[i]) trace.facts.add_absent(source);  // a NULL of the call protocol, beside the callable
     if (stack[i] && trace::runs_code(trace, stack[i])) interp.watch(root_->stack.back());
   }
   root_->initial_stack = root_->stack;

@@ -58,7 +58,7 @@ std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription g
 /// anything is computed, or a long loop is better run for real.
 std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt,
                                          plan::Ending ending = {"raises", "", ""}) {
-  plan::GuardDescription guards = trace::describe_guards(attempt.trace, attempt.trace.facts(), {});
+  plan::GuardDescription guards = trace::describe_guards(attempt.trace, attempt.trace.facts.all(), {});
   auto segment = idle(start, std::move(guards), plan::ExitKind::HandOver, std::move(ending));
   segment->iterates = attempt.trace.iterates();
   return segment;
@@ -208,7 +208,7 @@ Grounds grounds_of(const Trace& trace) {
   const source::Source* absent = trace.refuses_without();
   if (!absent || !is_readable(absent)) return {};
   Grounds grounds{trace.pool, {{absent, guards::Kind::Absent, {}}}};
-  for (const guards::Fact& fact : trace.facts()) {
+  for (const guards::Fact& fact : trace.facts.all()) {
     const guards::Operand operand = guards::operand(fact.kind);
     if (operand == guards::Operand::Other || operand == guards::Operand::Spec) continue;
     for (const source::Source* above = absent->base; above; above = above->base)

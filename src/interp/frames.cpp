@@ -28,13 +28,13 @@ void Interpreter::guard_bound(Frame& frame, int slot) {
   if (!frame.root || from_start_) return;
   Value*& initial = frame.unread[static_cast<size_t>(slot)];
   if (initial && initial == frame.slots[static_cast<size_t>(slot)])
-    trace.guard({initial->source, guards::Kind::Present, {}});
+    trace.facts.add({initial->source, guards::Kind::Present, {}});
   initial = nullptr;
 }
 
 void Interpreter::guard_unbound(const Frame& frame, int slot) {
   if (frame.root && !from_start_ && !frame.initial[static_cast<size_t>(slot)])
-    trace.guard_absent(trace.pool->local(slot, frame.variable(slot), returned_into_));
+    trace.facts.add_absent(trace.pool->local(slot, frame.variable(slot), returned_into_));
 }
 
 Value* Interpreter::held_in(Value* slot) {

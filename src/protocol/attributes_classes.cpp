@@ -27,9 +27,9 @@ void guard_text(Trace& trace, PyTypeObject* type, PyObject* name) {
     return trace.guard_name(reinterpret_cast<PyObject*>(type), cls, name == k_name ? 0 : 1);
   const source::Source* source = trace.pool->child(cls, source::Kind::TypeAttr, name);
   PyObject* found = cpython::type_lookup(type, name);
-  if (!found) return trace.guard_absent(source);
+  if (!found) return trace.facts.add_absent(source);
   auto kind = source::is_constant(found) ? guards::Kind::Constant : guards::Kind::Identity;
-  trace.guard({source, kind, share(found)});
+  trace.facts.add({source, kind, share(found)});
 }
 
 /// Attributes defined by `type` itself (names, bases); null for others.
@@ -56,7 +56,7 @@ Value* class_proxy(Trace& trace, Class* cls) {
 /// now.
 PyObject* name_of_annotations(Trace& trace, PyTypeObject* type) {
   if (!GRAMME_PYTHON_ANNOTATE || trace.own_class_entry(type, k_annotations).raw) return k_annotations;
-  trace.guard_absent(
+  trace.facts.add_absent(
       trace.pool->child(trace.pool->pinned(reinterpret_cast<PyObject*>(type)), source::Kind::Attr, k_annotations));
   if (trace.own_class_entry(type, k_annotations_cache).raw) return k_annotations_cache;
   if (take(PyType_Type.tp_getattro(reinterpret_cast<PyObject*>(type), k_annotate)).get() != Py_None)
@@ -113,7 +113,7 @@ Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
       bool fixed = !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || trace.is_made(type);
       const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
       if (!fixed && !PyDict_GetItem(type_dict(type), name))  // unless the program deleted it
-        trace.guard_absent(trace.pool->child(cls, source::Kind::Attr, name));
+        trace.facts.add_absent(trace.pool->child(cls, source::Kind::Attr, name));
       continue;
     }
     value = trace.type_attribute(type, name);

@@ -368,7 +368,7 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
       return trace.emit(object->object, args);
     }
     if (PyInstanceMethod_Check(object->object)) {  // pybind11's methods are instancemethods around a function
-      if (object->source) trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+      if (object->source) trace.facts.add({object->source, guards::Kind::Identity, share(object->object)});
       return call(trace, trace.pinned(PyInstanceMethod_GET_FUNCTION(object->object)), args);
     }
   }

@@ -115,7 +115,7 @@ Iterator* entries_iterator(Trace& trace, Value* container, bool backwards) {
     trace.load(dict);
     iterator->index = backwards ? static_cast<Py_ssize_t>(dict->entries.size()) : 0;
   } else if (auto* set = as<Set>(inner)) {
-    trace::guard_places(trace, set);
+    trace::guard_places(trace.facts, set);
     if (!set->placed) iterator->parts.push_back(trace.tuple(trace::members(trace, set)));
   } else if (auto* instance = as<InstanceDict>(inner)) {
     std::vector<Value*> names;

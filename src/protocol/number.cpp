@@ -175,7 +175,7 @@ Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Va
 
 /// Guards a varying float to lie in an interval, which becomes its bounds.
 Interval guarded(Trace& trace, const Number* number, Interval around) {
-  trace.guard(guards::between(number->source, around.low, around.high));
+  trace.facts.add(guards::between(number->source, around.low, around.high));
   return around;
 }
 

@@ -244,7 +244,7 @@ bool keep_side(Trace& trace, Value* value, Value* other) {
   if (!number->range.known() || !number->range.holds(now)) return false;
   if (now >= at) number->range.low = std::max(number->range.low, now == at ? at : std::nextafter(at, HUGE_VAL));
   if (now <= at) number->range.high = std::min(number->range.high, now == at ? at : std::nextafter(at, -HUGE_VAL));
-  trace.guard(guards::between(number->source, number->range.low, number->range.high));
+  trace.facts.add(guards::between(number->source, number->range.low, number->range.high));
   return true;
 }
 

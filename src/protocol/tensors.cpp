@@ -104,9 +104,9 @@ bool is_hidden(Trace& trace, Tensor* tensor, PyObject* name) {
   tensor->dict_seen = true;
   tensor->hides_nothing = guards::hides_nothing(tensor->object);
   if (tensor->hides_nothing)
-    trace.guard({tensor->source, guards::Kind::HidesNothing, {}});
+    trace.facts.add({tensor->source, guards::Kind::HidesNothing, {}});
   else
-    trace.guard_absent(trace.pool->child(tensor->source, source::Kind::Attr, name));
+    trace.facts.add_absent(trace.pool->child(tensor->source, source::Kind::Attr, name));
   return false;
 }
 
@@ -172,7 +172,8 @@ void guard_names(Trace& trace, Namespace* names, PyObject* wanted, int depth) {
     if (written != names->names.end() && written->second.written)
       cannot(Reason::CallUnknown, utf8_of(name) + ", which the program replaced");
     refuse_replacement(found, name);
-    trace.guard({trace.pool->child(names->source, source::Kind::Value, name), guards::Kind::Identity, share(found)});
+    trace.facts.add(
+        {trace.pool->child(names->source, source::Kind::Value, name), guards::Kind::Identity, share(found)});
     if (!module || depth == 0) continue;
     auto* inner = as<Module>(trace.pinned(found));
     guard_names(trace, static_cast<Namespace*>(inner->names), wanted, depth - 1);

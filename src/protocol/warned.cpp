@@ -99,7 +99,7 @@ bool warn_at(Trace& trace, const trace::CallSite& site, PyObject* text, PyTypeOb
   value::Value *type = class_value(trace, category), *line = trace.integer(site.line);
   Owned<> warning = take(PyTuple_Pack(3, text, reinterpret_cast<PyObject*>(category), line->object));
   if (!guards::is_harmless_warning(site.globals->object, warning.get())) return false;
-  trace.guard({site.globals->source, guards::Kind::Warning, std::move(warning)});
+  trace.facts.add({site.globals->source, guards::Kind::Warning, std::move(warning)});
   trace.call_in_replay(at, {trace.constant(text), type, trace.constant(site.code->co_filename), line, site.globals});
   return true;
 }

@@ -1,4 +1,4 @@
-// Making values (constants, numbers, pinned and adopted objects), looking into lazy ones, and collecting guards.
+// Making values (constants, numbers, pinned and adopted objects), looking into lazy ones, and comparing identities.
 #include "trace/capture.h"
 
 #include <algorithm>
@@ -255,60 +255,7 @@ Value* Capture::adopt(Owned<> object) {
   return constant(std::move(object));  // an immutable leaf of another type: dtype, device, a typing form …
 }
 
-// ---- guards
-
-namespace {
-
-/// Merges two facts that bound the same number: it lies in both intervals.
-void narrow(guards::Fact& known, const guards::Fact& other) {
-  auto end = [](const guards::Fact& fact, Py_ssize_t i) {
-    return PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), i));
-  };
-  known = guards::between(known.source, std::max(end(known, 0), end(other, 0)), std::min(end(known, 1), end(other, 1)),
-                          known.number || other.number);
-}
-
-}  // namespace
-
-namespace {
-/// Ends the segment at sources nested too deeply: functions over sources recurse to the root. Checked only now and
-/// then, since walking a long chain takes time.
-void refuse_depth(const Source* source) {
-  constexpr int kDeepestSource = 10000;
-  int depth = 0;
-  for (; source && depth <= kDeepestSource; source = source->base) ++depth;
-  if (depth > kDeepestSource) cannot(Reason::TooDeep, "an object that deep in others");
-}
-}  // namespace
-
-void Capture::guard(guards::Fact fact) {
-  using K = guards::Kind;
-  bool about_itself =
-      fact.kind == K::Type || fact.kind == K::Identity || fact.kind == K::Constant || fact.kind == K::Present;
-  if (fact.source->kind == source::Kind::Pinned && about_itself) return;
-  if (is_of_made(fact.source)) return;  // no outside reference to it can exist
-  const Source* second = fact.kind == K::Subclass ? pool->pinned(fact.object.get()) : fact.other;
-  uint64_t other = second ? second->id + 1 : 0;
-  uint64_t key = static_cast<uint64_t>(fact.source->id) << 34 | static_cast<uint64_t>(fact.kind) << 28 | other;
-  constexpr size_t kAskedEach = 256;
-  if (facts_.size() % kAskedEach == kAskedEach - 1) refuse_depth(fact.source);
-  if (fact_keys_.insert(key).second) return facts_.push_back(std::move(fact));
-  if (fact.kind != K::Content) return;
-  auto is_same = [&](const guards::Fact& known) { return known.kind == K::Content && known.source == fact.source; };
-  narrow(*std::ranges::find_if(facts_, is_same), fact);
-}
-
-void Capture::guard_type(const Source* source, PyTypeObject* type) {
-  guard({source, guards::Kind::Type, share(reinterpret_cast<PyObject*>(type))});
-}
-
-void Capture::guard_absent(const Source* source) { guard({source, guards::Kind::Absent, {}}); }
-
-void Capture::guard_length(const Source* source, size_t length) {
-  guards::Fact fact{source, guards::Kind::Length, {}};
-  fact.number = static_cast<int64_t>(length);
-  guard(std::move(fact));
-}
+// ---- identity
 
 Value* Capture::address(Value* object) {
   object = see(object);
@@ -339,7 +286,7 @@ bool Capture::same(Value* a, Value* b) {
   b = see(b);
   if (a == b) return true;
   if (is_empty_tuple(a) && is_empty_tuple(b)) return true;
-  if (is_literal(a) || is_literal(b)) return is_same_as_literal(*this, a, b);
+  if (is_literal(a) || is_literal(b)) return is_same_as_literal(facts, a, b);
   if (is_weak_reference(a) && is_weak_reference(b))  // one object may have one reference or many
     cannot(Reason::ArgumentKind, "the identity of weak references");
   bool existing =
@@ -347,7 +294,7 @@ bool Capture::same(Value* a, Value* b) {
   if (existing && a->source->kind != source::Kind::Pinned && b->source->kind != source::Kind::Pinned) {
     guards::Fact fact{a->source, guards::Kind::NotSameAs, {}};
     fact.other = b->source;
-    guard(std::move(fact));
+    facts.add(std::move(fact));
   }
   return false;
 }

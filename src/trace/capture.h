@@ -18,7 +18,7 @@
 #include "base/extensions.h"
 #include "base/stack.h"
 #include "effects/log.h"
-#include "guards/fact.h"
+#include "guards/fact_list.h"
 #include "trace/confined.h"
 #include "trace/inliner.h"
 #include "trace/policy.h"
@@ -34,6 +34,7 @@ class Capture {
 
   Arena arena;
   const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
+  guards::FactList facts{*pool};
   const Policy& policy;
   const Contract& contract = policy.contract;
   meta::DataDependence data;  // which data-dependent values graphs may use; the program may change it
@@ -187,10 +188,7 @@ class Capture {
   void store_class_attribute(value::Class* cls, PyObject* name, Value* value, PyObject* raw);
   /// A class that the program makes: the real type has its layout, the attributes are the content of its namespace.
   value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
-  bool is_made(PyTypeObject* type) const;
-  /// True if the source leads through a class that the capture made, or an instance made with it. At the next call
-  /// those are different objects.
-  bool is_of_made(const Source* source) const;
+  bool is_made(PyTypeObject* type) const { return facts.is_exempt(type); }
   /// The content of cls.__dict__: raw members by name, as the program left them.
   value::Dict* class_names(value::Class* cls);
   /// The member of a class under a name: a real object of the same type, and the value.
@@ -249,16 +247,11 @@ class Capture {
   void told(Value* exception);
 
   // ---- guards
-  void guard(guards::Fact fact);  // once each
-  void guard_type(const Source* source, PyTypeObject* type);
-  void guard_absent(const Source* source);
   bool has_written_classes() const { return !written_classes_.empty(); }
-  void guard_length(const Source* source, size_t length);
   /// Guards the name of a class or function that the program reads; source::Kind::Name says which name.
   void guard_name(PyObject* named, const Source* source, int64_t index);
   /// Guards those names in a text that belong to classes and functions of this capture.
   void guard_names_in(std::string_view text);
-  const std::vector<guards::Fact>& facts() const { return facts_; }
   /// `a is b` for existing objects; guarded if both have sources.
   bool same(Value* a, Value* b);
 
@@ -353,9 +346,7 @@ class Capture {
   std::unordered_set<PyObject*> dicts_of_known_;  // attribute dicts of known objects
   std::unordered_map<Value*, Value*> addresses_;
   std::vector<Owned<>> kept_;
-  std::vector<guards::Fact> facts_;
   const Source* refuses_without_ = nullptr;
-  std::unordered_set<uint64_t> fact_keys_;
   std::unordered_map<uint64_t, PyObject*> lookups_;
   std::vector<value::Class*> written_classes_;  // classes written to or made
   std::vector<value::Object*> untold_;          // exceptions that models made

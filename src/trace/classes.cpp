@@ -36,18 +36,18 @@ PyObject* Capture::real_type_lookup(PyTypeObject* type, PyObject* name) {
   }
   const Source* source = pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name);
   if (!found)
-    guard_absent(source);
+    facts.add_absent(source);
   else if (Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found))
-    guard({source, guards::Kind::Identity, share(found)});
+    facts.add({source, guards::Kind::Identity, share(found)});
   else
-    guard_type(source, Py_TYPE(found));  // no descriptor, which might stand before what the instance has
+    facts.add_type(source, Py_TYPE(found));  // no descriptor, which might stand before what the instance has
   return found;
 }
 
 void Capture::guard_mro(PyTypeObject* type) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_made(type)) return;
   const Source* cls = pool->pinned(reinterpret_cast<PyObject*>(type));
-  guard({pool->child(cls, SK::Mro), guards::Kind::Identity, share(type->tp_mro)});
+  facts.add({pool->child(cls, SK::Mro), guards::Kind::Identity, share(type->tp_mro)});
 }
 
 bool Capture::is_subtype(PyTypeObject* type, PyTypeObject* base) {
@@ -75,9 +75,9 @@ void Capture::guard_name(PyObject* named, const Source* source, int64_t index) {
   PyObject** address = plan::name_address(named, index);
   if (!address || (PyType_Check(named) && is_made(reinterpret_cast<PyTypeObject*>(named)))) return;
   const Source* name = pool->child(source, SK::Name, index);
-  if (!*address) return guard_absent(name);
+  if (!*address) return facts.add_absent(name);
   auto kind = PyUnicode_CheckExact(*address) || *address == Py_None ? guards::Kind::Constant : guards::Kind::Identity;
-  guard({name, kind, share(*address)});
+  facts.add({name, kind, share(*address)});
 }
 
 /// Every type whose name may be in the text has a fact already, since making or looking up a value of it guards the
@@ -94,7 +94,7 @@ void Capture::guard_names_in(std::string_view text) {
         guard_name(named, source(), index);
   };
   std::unordered_set<PyObject*> types;
-  for (const guards::Fact& fact : facts_) {
+  for (const guards::Fact& fact : facts.all()) {
     const Source* root = fact.source;
     while (root->base) root = root->base;
     for (PyObject* object : {root->kind == SK::Pinned ? root->key.get() : nullptr, fact.object.get()})
@@ -115,19 +115,6 @@ Class* Capture::written_class(PyTypeObject* type) const {
   for (Class* cls : written_classes_)
     if (cls->type() == type) return cls;
   return nullptr;
-}
-
-bool Capture::is_made(PyTypeObject* type) const {
-  Class* cls = written_class(type);
-  return cls && !cls->existing();
-}
-
-bool Capture::is_of_made(const Source* source) const {
-  if (written_classes_.empty()) return false;
-  const Source* root = source->root();
-  if (root->kind != SK::Pinned) return false;
-  PyObject* object = root->key.get();
-  return is_made(PyType_Check(object) ? reinterpret_cast<PyTypeObject*>(object) : Py_TYPE(object));
 }
 
 /// Searches the MRO for a member that the program wrote, before the real one. A real member found past a deleted one is
@@ -170,6 +157,7 @@ Class* Capture::new_class(Owned<> type, Attributes attributes, std::vector<PyObj
   result->raws = std::move(raws);
   result->born = result->attributes.size();
   written_classes_.push_back(result);
+  facts.exempt(result->type());
   known_[object] = result;
   return result;
 }

@@ -41,7 +41,7 @@ std::vector<Placed> apart(const std::vector<Placed>& tensors, std::vector<Placed
 void guard_pair(Trace& trace, guards::Kind kind, const Source* source, const Source* other) {
   guards::Fact fact{source, kind, {}};
   fact.other = other;
-  trace.guard(std::move(fact));
+  trace.facts.add(std::move(fact));
 }
 
 /// Guards that no two tensors share memory, except those that do at capture.
@@ -71,7 +71,7 @@ void guard_overlaps(Trace& trace) {
 /// Guards the intervals of numbers that the program read from inputs.
 void guard_contents(Trace& trace) {
   trace.scope().contents().each_start([&](const Tensor* input, meta::Interval range, bool whole) {
-    trace.guard(guards::between(input->source, range.low, range.high, whole));
+    trace.facts.add(guards::between(input->source, range.low, range.high, whole));
   });
 }
 
@@ -173,7 +173,8 @@ void guard_distinct(Trace& trace) {
   all.erase(first_pinned, all.end());
   const Mixed mixed(all, pinned);
   auto guard = [&](Value* value) {
-    trace.guard({value->source, is_changed(value) || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
+    trace.facts.add(
+        {value->source, is_changed(value) || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
   };
   for (Value* value : all)
     if (mixed.may_be_another(value)) guard(value);
@@ -195,14 +196,14 @@ std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Sou
     for (; source && !implied[source->id]; source = source->base) implied[source->id] = true;
   };
   for (const Source* source : reads) mark(source);
-  for (const guards::Fact& fact : trace.facts()) {
+  for (const guards::Fact& fact : trace.facts.all()) {
     if (fact.kind == guards::Kind::Present) continue;
     mark(fact.kind == guards::Kind::Absent ? fact.source->base : fact.source);
     if (fact.other) mark(fact.other);
   }
   std::vector<guards::Fact> kept;
   const std::vector<bool> constant = constants(trace);
-  for (const guards::Fact& fact : trace.facts()) {
+  for (const guards::Fact& fact : trace.facts.all()) {
     mark(fact.source->base);
     if (constant[fact.source->id] && fact.kind != guards::Kind::Constant) continue;
     if (fact.kind != guards::Kind::Present || !implied[fact.source->id]) kept.push_back(fact);

@@ -179,7 +179,7 @@ void run_checkpoints_once(Trace& trace) {
 /// True for a change of part of a class made in the segment, which needs no replay. If the class escapes, the Rebuilder
 /// ends the segment.
 bool dies_with_its_class(const Trace& trace, const effects::Effect& effect) {
-  return effect.target && effect.target->source && trace.is_of_made(effect.target->source);
+  return effect.target && effect.target->source && trace.facts.is_exempt(effect.target->source);
 }
 
 }  // namespace

@@ -46,18 +46,12 @@ bool is_empty_tuple(const Value* value) {
   return tuple->type == &PyTuple_Type && tuple->items.empty();
 }
 
-bool is_same_as_literal(Capture& capture, const Value* a, const Value* b) {
+bool is_same_as_literal(guards::FactList& facts, const Value* a, const Value* b) {
   if (!is_literal(a)) std::swap(a, b);
   if (a->kind != b->kind || !b->existing() || !b->object) return false;
   const bool same = a->object == b->object;
-  guard_is(capture, b->source, a->object, same);
+  facts.add_identity(b->source, a->object, same);
   return same;
-}
-
-void guard_is(Capture& capture, const source::Source* source, PyObject* object, bool same) {
-  guards::Fact fact{source, same ? guards::Kind::Identity : guards::Kind::NotSameAs, same ? share(object) : Owned<>()};
-  if (!same) fact.other = capture.pool->pinned(object);
-  capture.guard(std::move(fact));
 }
 
 }  // namespace gramme::trace

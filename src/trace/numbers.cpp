@@ -61,7 +61,7 @@ Value* Capture::expression(shape::Expr e) {
 }
 
 void Capture::note_specialized(const Number* number) {
-  guard({number->source, guards::Kind::Constant, share(number->object)});
+  facts.add({number->source, guards::Kind::Constant, share(number->object)});
   specialized_.push_back(number->source);
   if (PyFloat_CheckExact(number->object) && PyFloat_AS_DOUBLE(number->object) == 0) zeros_.push_back(number->source);
 }

@@ -76,12 +76,12 @@ Iterator* realize_list_iterator(Capture& capture, PyObject* object, const Source
   PyObject* list = *cpython::list_iterator_list(object);
   result->done = !list;
   if (!list) {
-    capture.guard_absent(of);
+    capture.facts.add_absent(of);
     return result;
   }
   guards::Fact position{source, guards::Kind::Position, {}};
   position.number = result->index = *cpython::list_iterator_position(object);
-  capture.guard(std::move(position));
+  capture.facts.add(std::move(position));
   result->parts = {capture.see(capture.wrap(list, of))};
   return result;
 }
@@ -105,13 +105,13 @@ Value* Capture::realize(PyObject* object, const Source* source) {
       object == Py_Ellipsis || object == Py_NotImplemented || PyComplex_CheckExact(object) ||
       Py_TYPE(object) == &PyRange_Type || PyCode_Check(object)) {
     bool singleton = object == Py_NotImplemented || PyCode_Check(object);
-    guard({source, singleton ? guards::Kind::Identity : guards::Kind::Constant, share(object)});
+    facts.add({source, singleton ? guards::Kind::Identity : guards::Kind::Constant, share(object)});
     if (object == Py_None) return none_;
     if (PyBool_Check(object)) return boolean(object == Py_True);
     return make<Constant>(source, object);
   }
   if (source::is_leaf(object)) {
-    guard({source, guards::Kind::Constant, share(object)});
+    facts.add({source, guards::Kind::Constant, share(object)});
     auto* result = make<Object>(pool->pinned(object), object);
     result->type = Py_TYPE(object);
     return result;
@@ -124,7 +124,7 @@ Value* Capture::realize(PyObject* object, const Source* source) {
       guards::Fact fact{source, pinned ? guards::Kind::Identity : guards::Kind::SameAs,
                         pinned ? share(object) : Owned<>()};
       fact.other = pinned ? nullptr : first;
-      guard(std::move(fact));
+      facts.add(std::move(fact));
     }
     return found->second;
   }
@@ -147,31 +147,31 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   const KnownTypes& known = known_types();
   if (PyFunction_Check(object)) return realize_function(object, source);
   if (PyType_Check(object)) {
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
     return make<Class>(pool->pinned(object), object);
   }
   if (is_c_callable(object)) return realize_c_function(object, source);
   if (aten::is_tensor(object)) return realize_tensor(object, source);
   if (is_torch_constant(type)) {
-    guard({source, type == known.device ? guards::Kind::Constant : guards::Kind::Identity, share(object)});
+    facts.add({source, type == known.device ? guards::Kind::Constant : guards::Kind::Identity, share(object)});
     return make<Constant>(source, object);
   }
   if (PyModule_Check(object)) {
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
     auto* result = make<Module>(pool->pinned(object), object);
     PyObject* names = PyModule_GetDict(object);
     result->names = namespace_of(names, pool->child(result->source, SK::InstanceDict));
     return result;
   }
   if (known.enum_meta && PyObject_TypeCheck(reinterpret_cast<PyObject*>(type), known.enum_meta)) {
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
     auto* result = make<Object>(pool->pinned(object), object);
     result->type = type;
     if (PyLong_Check(object)) result->payload = constant(take(_PyLong_Copy(reinterpret_cast<PyLongObject*>(object))));
     if (PyUnicode_Check(object)) result->payload = constant(take(PyUnicode_FromObject(object)));
     return result;
   }
-  guard_type(source, type);
+  facts.add_type(source, type);
   if (PyTuple_Check(object)) return realize_tuple(object, source);
   if (PyList_Check(object)) return realize_list(object, source);
   if (PyDict_Check(object)) return realize_dict(object, source);
@@ -199,7 +199,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   }
   if (PySlice_Check(object)) {
     if (!source::is_constant(object)) cannot(Reason::SourceUnknown, "a slice of objects");
-    guard({source, guards::Kind::Constant, share(object)});
+    facts.add({source, guards::Kind::Constant, share(object)});
     auto* slice = reinterpret_cast<PySliceObject*>(object);
     auto* result = make<Slice>(source, object);
     result->start = constant(slice->start);
@@ -231,10 +231,10 @@ Value* Capture::realize_function(PyObject* object, const Source* source) {
                         before->second.code.get() == function->func_code;
   const bool hook = source->kind == SK::ValueAt && is_of_hooks(source->base);  // with a new id it may be a new function
   if (source->kind != SK::Pinned && (made_by_a_call || replaced || hook)) {
-    guard_type(source, &PyFunction_Type);
+    facts.add_type(source, &PyFunction_Type);
     return make<Function>(source, object);
   }
-  guard({source, guards::Kind::Identity, share(object)});
+  facts.add({source, guards::Kind::Identity, share(object)});
   return make<Function>(pool->pinned(object), object);
 }
 
@@ -267,20 +267,21 @@ PyObject* one_getter(PyObject* object) {
 
 Value* Capture::realize_c_function(PyObject* object, const Source* source) {
   if (PyObject* one = one_getter(object); one != object) {
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
     return see(pinned(one));
   }
   PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
   // pybind11 keeps a record of its own where other functions have their module
   bool record = self && (PyCapsule_CheckExact(self) || strncmp(Py_TYPE(self)->tp_name, "pybind11", 8) == 0);
   if (!self || record || PyModule_Check(self) || PyType_Check(self) || source->kind == SK::Pinned) {
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
     return make<Builtin>(pool->pinned(object), object);
   }
   PyObject* descriptor = method_of(self, object);
   if (!descriptor) cannot(Reason::SourceUnknown, "a C function bound to an object before the capture");
   const bool constant = source::is_constant(self);
-  guard({source, constant ? guards::Kind::Identity : guards::Kind::MethodDef, share(constant ? object : descriptor)});
+  facts.add(
+      {source, constant ? guards::Kind::Identity : guards::Kind::MethodDef, share(constant ? object : descriptor)});
   auto* method = make<BuiltinMethod>(constant ? pool->pinned(object) : source, descriptor);
   method->self = constant ? adopt(share(self)) : wrap(self, pool->child(source, SK::MethodSelf));
   return method;
@@ -330,11 +331,11 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
     result->record = shapes.describe(result->record, sizes, source, *pool);
     fact.spec = aten::with_varying(*fact.spec, varying(result->record->sizes), varying(result->record->strides));
   }
-  guard(std::move(fact));
+  facts.add(std::move(fact));
   if (policy.contract.symbols && may_vary(source) && !is_of_module(result->record, source))
-    guard({source, guards::Kind::Marks, guards::marks_of(object)});
+    facts.add({source, guards::Kind::Marks, guards::marks_of(object)});
   if (guards::may_have_attributes(object) && guards::has_guarded_address(object))
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
   found(result);
   return result;
 }

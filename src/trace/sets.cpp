@@ -89,7 +89,7 @@ void set_members(Capture& capture, Set* set, Table entries, Owned<> places) {
 }
 
 Value* pop_member(Capture& capture, Set* set) {
-  guard_places(capture, set);
+  guard_places(capture.facts, set);
   if (!set->placed && set->entries.size() > 1) return nullptr;
   Value* key = set->entries.first()->key;
   if (set->placed) {
@@ -108,7 +108,7 @@ Value* next_member(Capture& capture, Set* set, Py_ssize_t& place) {
 }
 
 std::vector<Value*> members(Capture& capture, Set* set) {
-  guard_places(capture, set);
+  guard_places(capture.facts, set);
   if (set->entries.has_own() && set->entries.size() > 1)
     cannot(Reason::ArgumentKind, "going through a set of keys with their own hash");
   std::vector<Value*> result;
@@ -120,9 +120,9 @@ std::vector<Value*> members(Capture& capture, Set* set) {
   return result;
 }
 
-void guard_places(Capture& capture, Set* set) {
+void guard_places(guards::FactList& facts, const Set* set) {
   if (!set->existing() || set->written || !set->places) return;
-  capture.guard({set->source, guards::Kind::Places, copy(set->places)});
+  facts.add({set->source, guards::Kind::Places, copy(set->places)});
 }
 
 Owned<> real_set(Capture& capture, Set* set) {

@@ -21,7 +21,7 @@ std::vector<Value*> members(Capture& capture, value::Set* set);
 /// null at the end. `place` becomes the next one.
 Value* next_member(Capture& capture, value::Set* set, Py_ssize_t& place);
 /// Call before an existing set changes: guards the places of its members, on which later order depends.
-void guard_places(Capture& capture, value::Set* set);
+void guard_places(guards::FactList& facts, const value::Set* set);
 
 /// A real set (frozenset) to compute with, with its members in the same places; null if these are unknown.
 Owned<> real_set(Capture& capture, value::Set* set);

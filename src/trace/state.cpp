@@ -27,7 +27,7 @@ Attributes& own_attributes(Value* object) {
 
 /// The lazy value of a lookup's result. Its presence is guarded even if nobody looks into it.
 Value* Capture::found_at(PyObject* object, const Source* source) {
-  guard({source, guards::Kind::Present, {}});
+  facts.add({source, guards::Kind::Present, {}});
   return wrap(object, source);
 }
 
@@ -54,7 +54,7 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
     case cpython::Lookup::NeedsPython:
       cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
     case cpython::Lookup::Absent:
-      guard_absent(pool->child(object->source, SK::Attr, name));
+      facts.add_absent(pool->child(object->source, SK::Attr, name));
       break;
     case cpython::Lookup::Found:
       break;
@@ -113,7 +113,7 @@ Value* Capture::slot_attribute(Object* object, PyObject* name) {
   if (offset < 0) cannot(Reason::AttributeUnknown, "a member of a type in C");
   const Source* source = pool->child(object->source, SK::Slot, name);
   PyObject* found = *cpython::slot_address(object->object, offset);
-  if (!found) guard_absent(source);
+  if (!found) facts.add_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
   object->slots.push_back({name, result});
   reads(object, result);
@@ -150,7 +150,7 @@ Attributes Capture::all_attributes(Value* object) {
   Owned<> dict = take(PyObject_GenericGetDict(object->object, nullptr));
   const Source* source = pool->child(object->source, SK::InstanceDict);
   Owned<> keys = take(PySequence_Tuple(dict.get()));
-  guard({source, guards::Kind::Keys, keys});
+  facts.add({source, guards::Kind::Keys, keys});
   Attributes live;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* name = PyTuple_GET_ITEM(keys.get(), i);
@@ -183,7 +183,7 @@ Value* Capture::global(Namespace* names, PyObject* name) {
   if (cpython::dict_lookup(names->object, name, &found) == cpython::Lookup::NeedsPython)
     cannot(Reason::AttributeUnknown, "globals with keys of a user's class");
   const Source* source = pool->child(names->source, SK::Value, name);
-  if (!found) guard_absent(source);
+  if (!found) facts.add_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
   names->names[name] = {result, false};
   reads(nullptr, result, names, name);
@@ -207,7 +207,7 @@ Value* Capture::cell_content(Cell* cell, Namespace* reader) {
     cell->read = true;
     PyObject* content = PyCell_GET(cell->object);
     const Source* source = pool->child(cell->source, SK::Contents);
-    if (!content) guard_absent(source);
+    if (!content) facts.add_absent(source);
     cell->content = content ? found_at(content, source) : nullptr;
   }
   if (confined_) confined_->read(nullptr, cell->content, reader && is_of_library(reader) ? nullptr : cell, nullptr);
@@ -238,7 +238,7 @@ void Capture::describe(Function* function) {
   auto* real = cpython::as_function(function->object);
   const Source* source = function->source;
   function->code = cpython::code_of(real);
-  guard({source, guards::Kind::Code, share(real->func_code)});
+  facts.add({source, guards::Kind::Code, share(real->func_code)});
   function->name = real->func_name;
   function->qualname = real->func_qualname;
   function->globals = namespace_of(real->func_globals, pool->child(source, SK::Globals));
@@ -247,11 +247,11 @@ void Capture::describe(Function* function) {
   if (real->func_defaults)
     function->defaults = wrap(real->func_defaults, defaults);
   else
-    guard_absent(defaults);
+    facts.add_absent(defaults);
   if (real->func_kwdefaults)
     function->kwdefaults = wrap(real->func_kwdefaults, kwdefaults);
   else
-    guard_absent(kwdefaults);
+    facts.add_absent(kwdefaults);
   if (!real->func_closure) return;
   PyCodeObject* code = function->code;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(real->func_closure); ++i) {

@@ -34,7 +34,7 @@ Value* instance_attribute(Capture& capture, Tensor* tensor, PyObject* name) {
   note_dict(capture, tensor);
   const source::Source* source = capture.pool->child(tensor->source, SK::Attr, name);
   if (found) return capture.see(capture.wrap(found, source));
-  capture.guard_absent(source);
+  capture.facts.add_absent(source);
   return nullptr;
 }
 

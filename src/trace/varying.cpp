@@ -116,12 +116,12 @@ Value* Capture::number(PyObject* object, const Source* source) {
   const bool is_bound = (is_known_constant(source) && !is_left_open(policy, source, object)) ||
                         (is_zero && policy.zeros.contains(source->path));
   if (!varies(object, source) || is_bound) {
-    guard({source, guards::Kind::Constant, share(object)});
+    facts.add({source, guards::Kind::Constant, share(object)});
     return make<Constant>(source, object);
   }
   bool narrow = source::is_narrow(object);
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  guard({source, narrow ? guards::Kind::Narrow : guards::Kind::Type, share(type)});
+  facts.add({source, narrow ? guards::Kind::Narrow : guards::Kind::Type, share(type)});
   dynamic_.push_back(source);
   constexpr auto kMost = static_cast<int64_t>(source::kNarrow);
   if (policy.contract.symbols && narrow && is_named(policy.named_unbacked, source))
@@ -134,12 +134,12 @@ Value* Capture::number(PyObject* object, const Source* source) {
   const bool of_torch = is_in_optimizer(*this);  // whose learning rates may become 0
   if (policy.contract.counts() && is_factor(object) && (of_optimizer || of_torch)) {
     result->range = {!of_torch && PyFloat_AS_DOUBLE(object) > kLeastFactor ? kLeastFactor : 0, 1};
-    guard(guards::between(source, result->range.low, 1));
+    facts.add(guards::between(source, result->range.low, 1));
   }
   if (of_optimizer && narrow && PyFloat_CheckExact(object) && PyFloat_AS_DOUBLE(object) >= 1) {  // a sum of weights
     const double most = PyFloat_AS_DOUBLE(object) < kMostWeight ? kMostWeight : source::kNarrow;
     result->range = {1 / most, most};
-    guard(guards::between(source, result->range.low, result->range.high));
+    facts.add(guards::between(source, result->range.low, result->range.high));
   }
   if (policy.contract.symbols && PyLong_CheckExact(object)) {
     result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));

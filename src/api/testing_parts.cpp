@@ -3,8 +3,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "api/testing.h"
 #include "guards/fact_list.h"
+#include "trace/literals.h"
+#include "trace/sets.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -46,6 +50,65 @@ class TestFacts {
   guards::FactList facts_{pool_};
 };
 
+/// Values that a test knows by their numbers. What is looked into becomes a container of constants.
+class TestValues final : public trace::Values {
+ public:
+  size_t constant_of(nb::object object) { return number_of(constant(object.ptr())); }
+  size_t literal_of(nb::object object) { return number_of(literal(object.ptr())); }
+  size_t adopt_of(nb::object object) { return number_of(adopt(share(object.ptr()))); }
+  size_t lazy(nb::object object) { return number_of(wrap(object.ptr(), pool_.stack(0))); }
+  size_t seen(size_t value) { return number_of(see(values_.at(value))); }
+  size_t looks() const { return looks_; }
+  std::string kind(size_t value) const { return value::kind_name(values_.at(value)->kind); }
+  bool is_literal(size_t value) const { return trace::is_literal(values_.at(value)); }
+  Py_ssize_t held(nb::object object) const { return references_to(object.ptr()); }
+  /// So many levels of recursion.
+  void nest(int levels) {
+    Deeper deeper(*this);
+    if (levels > 1) nest(levels - 1);
+  }
+  /// How many values `made` makes.
+  size_t collect(nb::callable made) {
+    Made all;
+    Made* const before = collect_into(&all);
+    made();
+    collect_into(before);
+    return all.size();
+  }
+
+  // ---- sets
+  void add(size_t set, nb::object member) { trace::add_member(*this, at(set), constant(member.ptr())); }
+  bool discard(size_t set, nb::object member) { return trace::discard_member(*this, at(set), constant(member.ptr())); }
+  nb::object pop(size_t set) { return nb::borrow(trace::pop_member(*this, facts_, at(set))->object); }
+  nb::list members(size_t set) {
+    nb::list all;
+    for (const value::Value* member : trace::members(*this, facts_, at(set))) all.append(nb::borrow(member->object));
+    return all;
+  }
+  nb::object real(size_t set) {
+    const Owned<> made = trace::real_set(*this, at(set));
+    return made ? nb::borrow(made.get()) : nb::none();
+  }
+
+ private:
+  value::Value* realize(PyObject* object, const source::Source*) override {
+    ++looks_;
+    return adopt(share(object));
+  }
+  value::Set* at(size_t set) { return value::as<value::Set>(values_.at(set)); }
+  size_t number_of(value::Value* value) {
+    const auto known = std::ranges::find(values_, value);
+    const auto number = static_cast<size_t>(known - values_.begin());
+    if (known == values_.end()) values_.push_back(value);
+    return number;
+  }
+
+  source::Pool pool_;
+  guards::FactList facts_{pool_};
+  std::vector<value::Value*> values_;
+  size_t looks_ = 0;
+};
+
 }  // namespace
 
 void bind_parts_testing(nb::module_& m) {
@@ -62,6 +125,24 @@ void bind_parts_testing(nb::module_& m) {
       .def("is_exempt", &TestFacts::is_exempt)
       .def("nest", &TestFacts::nest)
       .def("all", &TestFacts::all);
+  nb::class_<TestValues>(m, "TestValues")
+      .def(nb::init<>())
+      .def("constant", &TestValues::constant_of, nb::arg().none())
+      .def("literal", &TestValues::literal_of)
+      .def("adopt", &TestValues::adopt_of)
+      .def("lazy", &TestValues::lazy)
+      .def("see", &TestValues::seen)
+      .def("looks", &TestValues::looks)
+      .def("kind", &TestValues::kind)
+      .def("is_literal", &TestValues::is_literal)
+      .def("held", &TestValues::held)
+      .def("nest", &TestValues::nest)
+      .def("collect", &TestValues::collect)
+      .def("add", &TestValues::add)
+      .def("discard", &TestValues::discard)
+      .def("pop", &TestValues::pop)
+      .def("members", &TestValues::members)
+      .def("real", &TestValues::real);
 }
 
 }  // namespace gramme::api

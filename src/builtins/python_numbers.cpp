@@ -225,7 +225,7 @@ Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
 
 /// True if an optimizer computes with varying numbers and graphs run as they are.
 bool computes_for_optimizer(Trace& trace) {
-  return trace::is_in_optimizer(trace) || trace.state<trace::OptimizerNumbers>().seen;
+  return trace::is_in_optimizer(trace.inliner) || trace.state<trace::OptimizerNumbers>().seen;
 }
 
 /// The extreme of floats known only in the graph; null if there are other items.

@@ -152,13 +152,13 @@ Step get_iter(Interpreter& interp, Frame& frame, int) {
 
 namespace {
 /// True if exhausting the iterator, which drops its container, runs code.
-bool ends_with_code(const trace::Capture& capture, Iterator* iterator) {
+bool ends_with_code(const trace::Values& values, Iterator* iterator) {
   PyObject** through = cpython::iterated_address(iterator->object);
-  const bool dies = through && *through && Py_REFCNT(*through) <= 1 + capture.references_to(*through);
-  if (dies && trace::runs_code(capture, *through)) return true;
+  const bool dies = through && *through && Py_REFCNT(*through) <= 1 + values.references_to(*through);
+  if (dies && trace::runs_code(values, *through)) return true;
   return std::any_of(iterator->parts.begin(), iterator->parts.end(), [&](Value* part) {
     auto* inner = as<Iterator>(part);
-    return inner && ends_with_code(capture, inner);
+    return inner && ends_with_code(values, inner);
   });
 }
 }  // namespace

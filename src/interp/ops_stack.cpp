@@ -60,7 +60,7 @@ Step swap(Interpreter&, Frame& frame, int depth) {
   return Step::Next;
 }
 Step load_const(Interpreter& interp, Frame& frame, int index) {
-  frame.push(trace::literal(interp.trace, frame.constant(index)));
+  frame.push(interp.trace.literal(frame.constant(index)));
   return Step::Next;
 }
 Step load_small_int(Interpreter& interp, Frame& frame, int number) {

@@ -200,7 +200,7 @@ void guard_lookups(Trace& trace, Function* function) {
 Value* item(Trace& trace, Tensor* tensor, const std::string& wanted) {
   static PyObject* const name = intern("item");
   refuse_torch_function(trace, tensor, wanted);
-  if (trace.contract.as_is && trace::is_in_optimizer(trace))
+  if (trace.contract.as_is && trace::is_in_optimizer(trace.inliner))
     if (Value* number = trace.scope().content(tensor)) return number;
   if (!trace.data.scalars) cannot(Reason::DataDependentValue, wanted);
   Value* self = tensor;

@@ -1,4 +1,4 @@
-// Making values (constants, numbers, pinned and adopted objects), looking into lazy ones, and comparing identities.
+// Values of objects that the segment holds, real objects equal to values, and the identity of objects.
 #include "trace/capture.h"
 
 #include <algorithm>
@@ -30,55 +30,7 @@ Value* Args::keyword(PyObject* name) const {
   return nullptr;
 }
 
-Capture::Capture(const Policy& policy) : policy(policy), data(policy.data) {
-  none_ = make<Constant>(nullptr, Py_None);
-  true_ = make<Constant>(nullptr, Py_True);
-  false_ = make<Constant>(nullptr, Py_False);
-  null_ = make<Null>();
-  shapes.general = policy.general;
-}
-
-PyObject* Capture::keep(Owned<> object) {
-  kept_.push_back(std::move(object));
-  return kept_.back().get();
-}
-
-Py_ssize_t Capture::references_to(PyObject* object) const {
-  return std::count_if(kept_.begin(), kept_.end(), [&](const Owned<>& kept) { return kept.get() == object; });
-}
-
-Value* Capture::constant(PyObject* object) {
-  if (object == Py_None) return none_;
-  if (object == Py_True) return true_;
-  if (object == Py_False) return false_;
-  return make<Constant>(nullptr, keep(share(object)));
-}
-
-Value* Capture::constant(Owned<> object) {
-  if (object.get() == Py_None) return none_;
-  if (object.get() == Py_True) return true_;
-  if (object.get() == Py_False) return false_;
-  return make<Constant>(nullptr, keep(std::move(object)));
-}
-
-Value* Capture::integer(int64_t n) { return constant(take(PyLong_FromLongLong(n))); }
-Value* Capture::text(const std::string& s) {
-  return constant(take(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "surrogateescape")));
-}
-
-Tuple* Capture::tuple(std::vector<Value*> items) {
-  auto* result = make<Tuple>();
-  result->items = std::move(items);
-  return result;
-}
-
-List* Capture::list(std::vector<Value*> items) {
-  auto* result = make<List>();
-  result->own_items = std::move(items);
-  return result;
-}
-
-Dict* Capture::dict() { return make<Dict>(); }
+Capture::Capture(const Policy& policy) : policy(policy), data(policy.data) { shapes.general = policy.general; }
 
 Value* Capture::pinned(PyObject* object) {
   auto found = known_.find(object);
@@ -92,12 +44,6 @@ Namespace* Capture::namespace_of(PyObject* dict, const Source* source) {
   if (known_.contains(dict)) cannot(Reason::AttributeUnknown, "globals that are reached as a dict");
   names = make<Namespace>(source, keep(share(dict)));
   return names;
-}
-
-Value* Capture::wrap(PyObject* object, const Source* source) {
-  if (object == Py_None && source->kind == source::Kind::Pinned) return none_;
-  kept_.push_back(share(object));
-  return make<Lazy>(source, object);
 }
 
 // ---- constants and containers of constants as real objects
@@ -204,49 +150,8 @@ Value* Capture::python_number(Value* scalar) {
   return constant(take(PyObject_CallMethod(scalar->object, "item", nullptr)));
 }
 
-Value* Capture::adopt(Owned<> object) {
+Value* Capture::adopt_held(Owned<> object) {
   PyObject* o = object.get();
-  if (source::is_constant(o) && !PyTuple_Check(o) && !PyFrozenSet_Check(o) && !PySlice_Check(o))
-    return constant(std::move(object));
-  if (PyTuple_Check(o)) {
-    auto* result = make<Tuple>();
-    result->type = Py_TYPE(o);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) result->items.push_back(adopt(share(PyTuple_GET_ITEM(o, i))));
-    return result;
-  }
-  if (PyList_CheckExact(o)) {
-    auto* result = make<List>();
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i)
-      result->own_items.push_back(adopt(share(PyList_GET_ITEM(o, i))));
-    return result;
-  }
-  if (PyDict_CheckExact(o)) {
-    auto* result = make<Dict>();
-    PyObject *key, *item;
-    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &item);)
-      result->entries.set(adopt(share(key)), adopt(share(item)));
-    return result;
-  }
-  if (PyAnySet_CheckExact(o)) {
-    auto* result = make<Set>();
-    result->frozen = PyFrozenSet_CheckExact(o);
-    Owned<> items = take(PySequence_List(o));
-    Table entries;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
-      entries.set(adopt(share(PyList_GET_ITEM(items.get(), i))), nullptr);
-    Owned<> places = take(PySet_New(nullptr));
-    if (!cpython::place_members(places.get(), o)) throw PythonError();
-    set_members(*this, result, std::move(entries), std::move(places));
-    return result;
-  }
-  if (PySlice_Check(o)) {
-    auto* slice = reinterpret_cast<PySliceObject*>(o);
-    auto* result = make<Slice>();
-    result->start = adopt(share(slice->start));
-    result->stop = adopt(share(slice->stop));
-    result->step = adopt(share(slice->step));
-    return result;
-  }
   if (PyType_Check(o) || PyCFunction_Check(o) || PyFunction_Check(o) || PyModule_Check(o)) return pinned(o);
   if (source::is_leaf(o)) return see(wrap(o, pool->pinned(o)));
   if (auto known = known_.find(o); known != known_.end() && known->second->kind == Kind::Object &&

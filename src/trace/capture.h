@@ -4,8 +4,8 @@
 //   Value* x = capture.wrap(object, capture.pool->local(0, name));   // Lazy: nothing recorded yet
 //   Value* seen = capture.see(x);                                    // its kind, with guards
 //
-// A capture knows no graph: what belongs to one graph is a Scope, and the two together are a Trace (trace/trace.h).
-// Functions that take a Capture neither add operations nor ask for them.
+// A capture makes its values itself (trace/values.h). It knows no graph: what belongs to one graph is a Scope, and the
+// two together are a Trace (trace/trace.h). Functions that take a Capture neither add operations nor ask for them.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,26 +13,22 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "base/extensions.h"
-#include "base/stack.h"
 #include "effects/log.h"
 #include "guards/fact_list.h"
 #include "trace/confined.h"
 #include "trace/inliner.h"
 #include "trace/policy.h"
 #include "trace/shapes.h"
+#include "trace/values.h"
 
 namespace gramme::trace {
 
-class Capture {
+class Capture : public Values {
  public:
   explicit Capture(const Policy& policy);
-  virtual ~Capture() = default;
-  Capture(const Capture&) = delete;
 
-  Arena arena;
   const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
   guards::FactList facts{*pool};
   const Policy& policy;
@@ -52,23 +48,7 @@ class Capture {
   }
 
   // ---- values
-  template <class T, class... A>
-  T* make(A&&... a) {
-    T* made = arena.make<T>(std::forward<A>(a)...);
-    if constexpr (std::is_base_of_v<Value, T>)
-      if (confined_) [[unlikely]]
-        confined_->add(made);
-    return made;
-  }
-  /// Keeps a real object alive until the end of the capture.
-  PyObject* keep(Owned<> object);
-  /// The number of references to the object that the capture itself holds.
-  Py_ssize_t references_to(PyObject* object) const;
-  Value* constant(PyObject* object);  // shares it
-  Value* constant(Owned<> object);
-  Value* none() const { return none_; }
-  Value* boolean(bool b) const { return b ? true_ : false_; }
-  Value* integer(int64_t n);
+  using Values::integer;
   Value* integer(shape::SymInt n) { return n.is_number() ? integer(*n.number()) : expression(n.expr()); }
   /// A Number, or a Constant if the expression has only one possible value.
   Value* expression(shape::Expr e);
@@ -78,44 +58,10 @@ class Capture {
   bool was_needed(shape::Expr e) const;
   /// The present value of a size or stride, as a constant from now on.
   int64_t fixed(shape::SymInt n) { return n.is_number() ? *n.number() : shapes.fix(n.expr(), position()); }
-  Value* text(const std::string& s);
-  Value* null() const { return null_; }
-  value::Tuple* tuple(std::vector<Value*> items);
-  value::List* list(std::vector<Value*> items);
-  value::Dict* dict();
   /// A builtin, type or module as a value, held by the segment; no guard (the caller has one, or it is immortal).
   Value* pinned(PyObject* object);
-  /// The value of a real object that a pure C function made of constants: a constant, or a new container of constants.
-  Value* adopt(Owned<> object);
   value::Namespace* namespace_of(PyObject* dict, const Source* source);
 
-  /// A lazy value for a real object at a source; nothing is guarded yet.
-  Value* wrap(PyObject* object, const Source* source);
-  /// Scope of one level of recursion into a value. A container may contain itself, so depth is limited.
-  class Deeper {
-   public:
-    explicit Deeper(Capture& capture) : capture_(capture) {
-      if (capture.nesting_ > kDeepest) cannot(Reason::TooDeep);
-      capture.need_room();
-      ++capture.nesting_;
-    }
-    ~Deeper() { --capture_.nesting_; }
-    Deeper(const Deeper&) = delete;
-
-   private:
-    static constexpr int kDeepest = 500;
-    Capture& capture_;
-  };
-  /// The value behind a Lazy, with the guards of looking into it; never a Lazy itself. All recursion into values passes
-  /// through here, so this also checks the stack.
-  Value* see(Value* value) {
-    need_room();
-    return value->kind == value::Kind::Lazy ? force(static_cast<value::Lazy*>(value)) : value;
-  }
-  template <class T>
-  T* see_as(Value* value) {
-    return value::as<T>(see(value));
-  }
   /// The constant's object, or null for other values. Specialises a Number.
   PyObject* constant_of(Value* value);
   /// Sources of numbers that were specialised, and of numbers that were captured as varying.
@@ -260,11 +206,6 @@ class Capture {
   void tick() {
     if (++instructions_ > policy.max_instructions) cannot(policy.beyond);
   }
-  /// Call before recursing: ends the segment if the thread's stack is nearly used up.
-  void need_room() const {
-    if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < lowest_) [[unlikely]]
-      gramme::need_room();
-  }
   const graph::Position* position() const { return inliner ? inliner->position() : nullptr; }
   /// See Inliner.
   void enter_opaque() {
@@ -304,8 +245,8 @@ class Capture {
 
  private:
   friend class Confined;
-  Value* force(value::Lazy* lazy);
-  Value* realize(PyObject* object, const Source* source);
+  Value* realize(PyObject* object, const Source* source) override;
+  Value* adopt_held(Owned<> object) override;
   Value* number(PyObject* object, const Source* source);
   bool varies(PyObject* object, const Source* source) const;
   bool is_known_constant(const Source* source) const;
@@ -340,12 +281,10 @@ class Capture {
   PyObject* real_type_lookup(PyTypeObject* type, PyObject* name);
 
   effects::Log effects_;
-  Value *none_, *true_, *false_, *null_;
   std::unordered_map<PyObject*, Value*> known_;  // real objects with identity -> their one value
   std::unordered_map<PyObject*, value::Namespace*> namespaces_;
   std::unordered_set<PyObject*> dicts_of_known_;  // attribute dicts of known objects
   std::unordered_map<Value*, Value*> addresses_;
-  std::vector<Owned<>> kept_;
   const Source* refuses_without_ = nullptr;
   std::unordered_map<uint64_t, PyObject*> lookups_;
   std::vector<value::Class*> written_classes_;  // classes written to or made
@@ -365,8 +304,6 @@ class Capture {
   bool iterates_ = false;
   size_t instructions_ = 0;
   size_t stop_at_ = SIZE_MAX;
-  int nesting_ = 0;
-  const uintptr_t lowest_ = lowest_with(Room::Capture);  // lowest stack address that a capture may reach
 };
 
 }  // namespace gramme::trace

@@ -15,17 +15,21 @@ namespace gramme::trace {
 
 using namespace value;
 
-Confined::Confined(Capture& capture) : capture_(capture), around_(capture.confined_) { capture.confined_ = this; }
+Confined::Confined(Capture& capture) : capture_(capture), around_(capture.confined_) {
+  capture.confined_ = this;
+  capture.collect_into(&made_);
+}
 
 Confined::~Confined() {
   capture_.confined_ = around_;
+  capture_.collect_into(around_ ? &around_->made_ : nullptr);
   if (around_) around_->made_.merge(made_);
 }
 
 bool Confined::may_change(const Value* target) const { return !target->existing() && made_.contains(target); }
 
 void Confined::change(Value* target) {
-  if (!may_change(target)) cannot(Reason::EffectInBody, named(capture_, target));
+  if (!may_change(target)) cannot(Reason::EffectInBody, named(capture_.inliner, target));
 }
 
 void Confined::change(Value* target, PyObject* attribute, std::function<Value*()> read) {
@@ -33,7 +37,7 @@ void Confined::change(Value* target, PyObject* attribute, std::function<Value*()
   auto known = [&](const Touched& touched) { return touched.target == target && touched.attribute == attribute; };
   if (std::any_of(touched_.begin(), touched_.end(), known)) return;
   Value* before = read();
-  touched_.push_back({target, attribute, named(capture_, target, attribute), std::move(read), before});
+  touched_.push_back({target, attribute, named(capture_.inliner, target, attribute), std::move(read), before});
 }
 
 void Confined::write(const Tensor* tensor) {
@@ -41,7 +45,7 @@ void Confined::write(const Tensor* tensor) {
     bool own = false;
     for (const Confined* part = this; part; part = part->around_) {
       own |= part->may_change(tensor);
-      if (!own && !part->writes_) cannot(Reason::EffectInBody, "a write to " + named(capture_, tensor));
+      if (!own && !part->writes_) cannot(Reason::EffectInBody, "a write to " + named(capture_.inliner, tensor));
     }
   }
 }
@@ -86,7 +90,7 @@ void Confined::refuse_passing(const Value* owner, Value* found, Value* holder, P
   const bool in_module = owner && owner->kind == Kind::Module;
   const bool object = owner && !in_module && owner->kind != Kind::Function && !is_operator(owner);
   if (object && !is_own(owner))
-    cannot(Reason::EffectInBody, named(capture_, owner, name) + ", read by what runs later");
+    cannot(Reason::EffectInBody, named(capture_.inliner, owner, name) + ", read by what runs later");
   static constexpr Kind kRebound[] = {Kind::Constant, Kind::Number, Kind::Tuple,
                                       Kind::Function, Kind::Class,  Kind::Builtin};
   const Kind kind = capture_.see(found)->kind;
@@ -96,7 +100,8 @@ void Confined::refuse_passing(const Value* owner, Value* found, Value* holder, P
   const bool rebound = taken || registry || std::ranges::find(kRebound, kind) != std::end(kRebound);
   if (rebound && holder && !is_own(holder) && !is_operator(holder)) rebindable_(holder, name, capture_.see(found));
   if (!(in_module && is_of_library(owner)) && !registry && !lasts(found))
-    cannot(Reason::EffectInBody, named(capture_, capture_.see(found)) + ", from outside, read by what runs later");
+    cannot(Reason::EffectInBody,
+           named(capture_.inliner, capture_.see(found)) + ", from outside, read by what runs later");
 }
 
 void Confined::check() {

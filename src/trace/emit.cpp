@@ -377,7 +377,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   }
   std::vector<Contents::Write> writes;
   const bool follows_contents =
-      capture_.contract.as_is && graph_ == &root_ && !modes_.in_level() && is_in_optimizer(capture_);
+      capture_.contract.as_is && graph_ == &root_ && !modes_.in_level() && is_in_optimizer(capture_.inliner);
   if (follows_contents && !outcome.mutations.empty())
     writes = contents_.expected(call, leaves, building_.numbers,
                                 [this](const Tensor* input) { return writes_.is_written(input); });

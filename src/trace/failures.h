@@ -8,7 +8,7 @@ namespace gramme::trace {
 
 /// True if `to` is reachable from `from` by contexts and causes. Chains have no cycles: the segment ends before one is
 /// made.
-bool leads_to(Capture& capture, value::Value* from, const value::Value* to);
+bool leads_to(Values& values, value::Value* from, const value::Value* to);
 
 /// Such exceptions of a capture. If one leaves the program its text need not be right, since the frames then run
 /// uncompiled.

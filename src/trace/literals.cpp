@@ -1,39 +1,11 @@
-// Interns the values of containers among the constants of code objects.
+// Compares the identity of literals.
 #include "trace/literals.h"
 
-#include <unordered_map>
 #include <utility>
-
-#include "trace/capture.h"
 
 namespace gramme::trace {
 
 using namespace value;
-
-namespace {
-
-struct Literals {
-  std::unordered_map<PyObject*, Value*> known;
-};
-
-Value* make_literal(Capture& capture, PyObject* object) {
-  if (!PyTuple_Check(object)) return capture.adopt(share(object));
-  std::vector<Value*> items;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-    items.push_back(literal(capture, PyTuple_GET_ITEM(object, i)));
-  return capture.tuple(std::move(items));
-}
-
-}  // namespace
-
-Value* literal(Capture& capture, PyObject* object) {
-  if (!PyTuple_Check(object) && !PyFrozenSet_Check(object) && !PySlice_Check(object)) return capture.constant(object);
-  Value*& known = capture.state<Literals>().known[object];
-  if (known) return known;
-  known = make_literal(capture, object);
-  known->object = capture.keep(share(object));
-  return known;
-}
 
 bool is_literal(const Value* value) {
   const bool container = value->kind == Kind::Tuple || value->kind == Kind::Set || value->kind == Kind::Slice;

@@ -6,11 +6,7 @@
 
 namespace gramme::trace {
 
-class Capture;
-
-/// The value of a constant of a code object; one value for one container.
-value::Value* literal(Capture& capture, PyObject* object);
-/// True for the value of such a container. It has an object and no source.
+/// True for the value that Values::literal() made of such a container. It has an object and no source.
 bool is_literal(const value::Value* value);
 /// True for a tuple without items, which is one object in the process, however it is made.
 bool is_empty_tuple(const value::Value* value);

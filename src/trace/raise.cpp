@@ -17,11 +17,11 @@ Object* Capture::exception(PyTypeObject* type, std::vector<Value*> args) {
   return made;
 }
 
-bool leads_to(Capture& capture, Value* from, const Value* to) {
-  Capture::Deeper deeper(capture);
-  auto* exception = from ? as<Object>(capture.see(from)) : nullptr;
+bool leads_to(Values& values, Value* from, const Value* to) {
+  Values::Deeper deeper(values);
+  auto* exception = from ? as<Object>(values.see(from)) : nullptr;
   if (!exception) return false;
-  return exception == to || leads_to(capture, exception->context, to) || leads_to(capture, exception->cause, to);
+  return exception == to || leads_to(values, exception->context, to) || leads_to(values, exception->cause, to);
 }
 
 void Capture::raise(Object* exception) {

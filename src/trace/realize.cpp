@@ -94,11 +94,6 @@ bool is_list_iterator(PyObject* object) {
 
 }  // namespace
 
-Value* Capture::force(Lazy* lazy) {
-  if (!lazy->target) lazy->target = realize(lazy->object, lazy->source);
-  return lazy->target;
-}
-
 Value* Capture::realize(PyObject* object, const Source* source) {
   if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return number(object, source);
   if (object == Py_None || PyBool_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) ||
@@ -106,7 +101,7 @@ Value* Capture::realize(PyObject* object, const Source* source) {
       Py_TYPE(object) == &PyRange_Type || PyCode_Check(object)) {
     bool singleton = object == Py_NotImplemented || PyCode_Check(object);
     facts.add({source, singleton ? guards::Kind::Identity : guards::Kind::Constant, share(object)});
-    if (object == Py_None) return none_;
+    if (object == Py_None) return none();
     if (PyBool_Check(object)) return boolean(object == Py_True);
     return make<Constant>(source, object);
   }

@@ -81,7 +81,7 @@ Dict* Capture::dict_payload(PyObject* object, const Source* source) {
 
 Value* Capture::default_factory(PyObject* object, const Source* source) {
   PyObject* factory = *cpython::default_factory_address(object);
-  return factory ? wrap(factory, pool->child(source, SK::DefaultFactory)) : none_;
+  return factory ? wrap(factory, pool->child(source, SK::DefaultFactory)) : none();
 }
 
 Value* Capture::realize_dict(PyObject* object, const Source* source) {

@@ -20,7 +20,7 @@ namespace gramme::trace {
 struct Refusal;  // refusals.h
 
 /// True if a function of torch.optim is being traced.
-bool is_in_optimizer(const Capture& capture);
+bool is_in_optimizer(Inliner* inliner);
 
 class Scope {
  public:

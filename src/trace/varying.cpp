@@ -131,7 +131,7 @@ Value* Capture::number(PyObject* object, const Source* source) {
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
   const bool of_optimizer = policy.contract.counts() && (policy.in_step || is_of_optimizer(source));
   if (of_optimizer) state<OptimizerNumbers>().seen = true;
-  const bool of_torch = is_in_optimizer(*this);  // whose learning rates may become 0
+  const bool of_torch = is_in_optimizer(inliner);  // whose learning rates may become 0
   if (policy.contract.counts() && is_factor(object) && (of_optimizer || of_torch)) {
     result->range = {!of_torch && PyFloat_AS_DOUBLE(object) > kLeastFactor ? kLeastFactor : 0, 1};
     facts.add(guards::between(source, result->range.low, 1));

@@ -227,7 +227,7 @@ constexpr int kMostRuns = 3;  // attempts of a capture that sizes turned into co
 
 /// The last step at which the segment can end before what the attempt failed at.
 size_t last_step(const Attempt& attempt) {
-  return std::min({attempt.interp.resumable_step(), attempt.interp.raise_step, attempt.trace.stops_at()});
+  return std::min({attempt.interp.resumable_step(), attempt.interp.raise_step, attempt.trace.progress.stops_at()});
 }
 
 /// For a program that raises: true if only the raising instruction runs for real and earlier operations stay in a

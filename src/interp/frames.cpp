@@ -128,7 +128,7 @@ trace::FrameState Interpreter::state(const Frame& frame) {
 
 trace::CallSite Interpreter::call_site(size_t outward) {
   const Frame* frame = frame_;
-  if (trace.frameless != frame->frameless) return {};
+  if (trace.progress.frameless != frame->frameless) return {};
   for (; outward > 0; --outward) {
     const Frame* caller = frame->generator ? nullptr : frame->back;
     if (!caller || !caller->current || caller->frameless != frame->frameless) return {};

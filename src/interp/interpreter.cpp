@@ -78,7 +78,7 @@ void Interpreter::show_line(Frame& frame) {
   const int line = frame.code->line(frame.current->at);
   if (line == frame.shown_line || line <= 0) return;
   frame.shown_line = line;
-  trace.policy.lines->comes_to(frame.object(), line, trace.depth);
+  trace.policy.lines->comes_to(frame.object(), line, trace.progress.depth());
 }
 
 Interpreter::Outcome Interpreter::loop(Frame& frame) {
@@ -96,7 +96,7 @@ Interpreter::Outcome Interpreter::loop(Frame& frame) {
     }
     enterable_ = frame.chained && instruction.enterable ? &frame : nullptr;
     look_for_signals();
-    trace.tick();
+    trace.progress.tick();
     ++frame.pc;
     Step step = table[static_cast<int>(instruction.op)](*this, frame, instruction.arg);
     if (frame.root && !watched_.empty() && step == Step::Next) [[unlikely]]
@@ -113,7 +113,7 @@ void Interpreter::check_watched(const Frame& frame) {
   };
   for (Value* watched : watched_)
     if (!holds(frame.stack, watched) && !holds(frame.slots, watched))
-      trace.stop_at(frame.begun_step, Reason::CallSkipped, "what takes a temporary that has a finalizer");
+      trace.progress.stop_at(frame.begun_step, Reason::CallSkipped, "what takes a temporary that has a finalizer");
 }
 
 namespace {
@@ -124,11 +124,11 @@ class Current {
     trace.need_room();
     frame.back = slot;
     slot = &frame;
-    trace_.deepest = std::max(trace_.deepest, ++trace_.depth);
+    trace_.progress.enter_call();
   }
   ~Current() {
     slot_ = before_;
-    --trace_.depth;
+    trace_.progress.leave_call();
   }
 
  private:
@@ -203,7 +203,7 @@ Frame* Interpreter::new_frame(Function* function) {
   frame->locals = nullptr;
   frame->position = nullptr;
   frame->chained = false;
-  frame->frameless = trace.frameless;
+  frame->frameless = trace.progress.frameless;
   return frame;
 }
 
@@ -215,10 +215,10 @@ Namespace* builtins_of(trace::Trace& trace, Function* function) {
   if (builtins && PyModule_Check(builtins)) builtins = PyModule_GetDict(builtins);
   PyObject* const module = once([] { return import_module("builtins"); });
   if (!builtins || builtins == PyModule_GetDict(module))
-    return trace.namespace_of(PyModule_GetDict(module),
-                              trace.pool->child(trace.pool->pinned(module), source::Kind::InstanceDict));
+    return trace.objects.namespace_of(PyModule_GetDict(module),
+                                      trace.pool->child(trace.pool->pinned(module), source::Kind::InstanceDict));
   if (!function->existing()) cannot(Reason::SourceUnknown, "a function with builtins of its own");
-  return trace.namespace_of(builtins, trace.pool->child(function->source, source::Kind::Builtins));
+  return trace.objects.namespace_of(builtins, trace.pool->child(function->source, source::Kind::Builtins));
 }
 
 Value* Interpreter::run_body(Function* body, Dict* names) {

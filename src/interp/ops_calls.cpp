@@ -168,7 +168,7 @@ bool ends_with_code(const trace::Values& values, Iterator* iterator) {
 Value* Interpreter::advance(Iterator* iterator) {
   auto [step, first] = advanced_.try_emplace({iterator, frame_->current}, resumable_step_);
   if (!first && !trace.is_at_end(iterator))
-    trace.stop_at(step->second, Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
+    trace.progress.stop_at(step->second, Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
   advance_step_ = std::min(advance_step_, resumable_step_);
   Value* item = trace.next_of_live(iterator);
   ended_iterator_ |= !item;

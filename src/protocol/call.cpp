@@ -140,8 +140,8 @@ class WithoutModes {
 /// Scope in which a model replaces a Python function.
 class Frameless {
  public:
-  explicit Frameless(Trace& trace) : trace_(trace) { ++trace.frameless; }
-  ~Frameless() { --trace_.frameless; }
+  explicit Frameless(Trace& trace) : trace_(trace) { ++trace.progress.frameless; }
+  ~Frameless() { --trace_.progress.frameless; }
   Frameless(const Frameless&) = delete;
 
  private:
@@ -229,7 +229,7 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
         break;
     }
   }
-  if (trace.depth >= trace.policy.max_depth) cannot(Reason::TooDeep);
+  if (trace.progress.is_deepest()) cannot(Reason::TooDeep);
   if (function->code && !(function->code->co_flags & kResumed)) trace::show_as_constant(trace.scope(), function);
   const CallRule rule =
       function->object ? find_call_rule(cpython::code_of(cpython::as_function(function->object))) : nullptr;

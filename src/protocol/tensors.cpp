@@ -100,7 +100,7 @@ bool is_hidden(Trace& trace, Tensor* tensor, PyObject* name) {
   if (cpython::instance_attribute(tensor->object, name, &found) == cpython::Lookup::NeedsPython)
     cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
   if (found) return true;
-  if (!tensor->dict_seen) trace.note_dict_of(tensor->object);
+  if (!tensor->dict_seen) trace.objects.note_dict_of(tensor->object);
   tensor->dict_seen = true;
   tensor->hides_nothing = guards::hides_nothing(tensor->object);
   if (tensor->hides_nothing)
@@ -189,7 +189,7 @@ void guard_lookups(Trace& trace, Function* function) {
   auto* real = cpython::as_function(function->object);
   PyObject* wanted = cpython::code_of(real)->co_names;
   const source::Source* source = trace.pool->child(function->source, source::Kind::Globals);
-  guard_names(trace, trace.namespace_of(real->func_globals, source), wanted, kDepth);
+  guard_names(trace, trace.objects.namespace_of(real->func_globals, source), wanted, kDepth);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(wanted); ++i) {
     PyObject* name = PyTuple_GET_ITEM(wanted, i);
     if (!cpython::type_lookup(torch().tensor, name)) continue;

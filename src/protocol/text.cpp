@@ -211,7 +211,7 @@ Value* object_repr(Trace& trace, Value* seen) {
 
 Value* to_repr(Trace& trace, Value* object) {
   Trace::Deeper deeper(trace);
-  trace.tick();
+  trace.progress.tick();
   object = known(trace, trace.see(object));
   return has_own_class(object) ? object_repr(trace, object) : repr_of_kind(trace, object);
 }

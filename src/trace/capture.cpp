@@ -32,20 +32,6 @@ Value* Args::keyword(PyObject* name) const {
 
 Capture::Capture(const Policy& policy) : policy(policy), data(policy.data) { shapes.general = policy.general; }
 
-Value* Capture::pinned(PyObject* object) {
-  auto found = known_.find(object);
-  if (found != known_.end()) return found->second;
-  return see(wrap(object, pool->pinned(object)));
-}
-
-Namespace* Capture::namespace_of(PyObject* dict, const Source* source) {
-  Namespace*& names = namespaces_[dict];
-  if (names) return names;
-  if (known_.contains(dict)) cannot(Reason::AttributeUnknown, "globals that are reached as a dict");
-  names = make<Namespace>(source, keep(share(dict)));
-  return names;
-}
-
 // ---- constants and containers of constants as real objects
 
 PyObject* Capture::constant_of(Value* value) {
@@ -154,9 +140,9 @@ Value* Capture::adopt_held(Owned<> object) {
   PyObject* o = object.get();
   if (PyType_Check(o) || PyCFunction_Check(o) || PyFunction_Check(o) || PyModule_Check(o)) return pinned(o);
   if (source::is_leaf(o)) return see(wrap(o, pool->pinned(o)));
-  if (auto known = known_.find(o); known != known_.end() && known->second->kind == Kind::Object &&
-                                   is_number_or_text(static_cast<Object*>(known->second)))
-    return known->second;
+  if (Value* found = objects.find(o);
+      found && found->kind == Kind::Object && is_number_or_text(static_cast<Object*>(found)))
+    return found;
   return constant(std::move(object));  // an immutable leaf of another type: dtype, device, a typing form …
 }
 

@@ -19,7 +19,9 @@
 #include "guards/fact_list.h"
 #include "trace/confined.h"
 #include "trace/inliner.h"
+#include "trace/known_objects.h"
 #include "trace/policy.h"
+#include "trace/progress.h"
 #include "trace/shapes.h"
 #include "trace/values.h"
 
@@ -31,16 +33,15 @@ class Capture : public Values {
 
   const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
   guards::FactList facts{*pool};
+  KnownObjects objects{*this, *pool};
   const Policy& policy;
   const Contract& contract = policy.contract;
+  Progress progress{policy};
   meta::DataDependence data;  // which data-dependent values graphs may use; the program may change it
   Shapes shapes;
   Inliner* inliner = nullptr;
   Value* handled = nullptr;  // the exception handled in the innermost running generator, or by functions if none runs
   Value* outer_handled = nullptr;  // the exception handled by whoever resumed that generator
-  int depth = 0;                   // inlined calls
-  int deepest = 0;                 // greatest depth so far
-  int frameless = 0;               // running Python functions that are replaced by models
   /// State that a higher room keeps with the capture, by type.
   template <class T>
   T& state() {
@@ -59,9 +60,7 @@ class Capture : public Values {
   /// The present value of a size or stride, as a constant from now on.
   int64_t fixed(shape::SymInt n) { return n.is_number() ? *n.number() : shapes.fix(n.expr(), position()); }
   /// A builtin, type or module as a value, held by the segment; no guard (the caller has one, or it is immortal).
-  Value* pinned(PyObject* object);
-  value::Namespace* namespace_of(PyObject* dict, const Source* source);
-
+  Value* pinned(PyObject* object) { return objects.pinned(object); }
   /// The constant's object, or null for other values. Specialises a Number.
   PyObject* constant_of(Value* value);
   /// Sources of numbers that were specialised, and of numbers that were captured as varying.
@@ -116,9 +115,6 @@ class Capture : public Values {
   /// True if an existing iterator was asked for an item.
   bool iterates() const { return iterates_; }
   void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
-  /// Records that the attributes of an existing object are tracked. Ends the segment if its dict is tracked as a dict
-  /// already.
-  void note_dict_of(PyObject* object);
 
   // ---- classes (classes.cpp)
   /// The raw object along the MRO (borrowed, null if absent); guarded for heap types.
@@ -202,10 +198,6 @@ class Capture : public Values {
   bool same(Value* a, Value* b);
 
   // ---- where the capture stands
-  /// Counts one unit of work against the budget.
-  void tick() {
-    if (++instructions_ > policy.max_instructions) cannot(policy.beyond);
-  }
   const graph::Position* position() const { return inliner ? inliner->position() : nullptr; }
   /// See Inliner.
   void enter_opaque() {
@@ -213,26 +205,10 @@ class Capture : public Values {
   }
   /// Number of steps begun; 0 before the first.
   size_t steps() const { return inliner ? inliner->steps() : 0; }
-  /// Starts again with the segment ending before this step.
-  [[noreturn]] void stop_at(size_t step, Reason reason, const std::string& detail) {
-    stop_at_ = step;
-    cannot(reason, detail);
-  }
-  size_t stops_at() const { return stop_at_; }
   /// Notes that the capture ends because the source holds nothing yet. The real call fills it, so later captures can
   /// continue.
   void refuses_without(const Source* source) { refuses_without_ = source; }
   const Source* refuses_without() const { return refuses_without_; }
-
-  /// Every value made from a real object with identity.
-  template <class F>
-  void each_known(F&& f) {
-    for (auto& [object, value] : known_) f(value);
-  }
-  template <class F>
-  void each_namespace(F&& f) {
-    for (auto& [dict, names] : namespaces_) f(names);
-  }
 
  protected:
   /// Number of operations so far: the position of an effect in the graph.
@@ -281,9 +257,6 @@ class Capture : public Values {
   PyObject* real_type_lookup(PyTypeObject* type, PyObject* name);
 
   effects::Log effects_;
-  std::unordered_map<PyObject*, Value*> known_;  // real objects with identity -> their one value
-  std::unordered_map<PyObject*, value::Namespace*> namespaces_;
-  std::unordered_set<PyObject*> dicts_of_known_;  // attribute dicts of known objects
   std::unordered_map<Value*, Value*> addresses_;
   const Source* refuses_without_ = nullptr;
   std::unordered_map<uint64_t, PyObject*> lookups_;
@@ -302,8 +275,6 @@ class Capture : public Values {
   Extensions states_;
   Confined* confined_ = nullptr;  // the innermost
   bool iterates_ = false;
-  size_t instructions_ = 0;
-  size_t stop_at_ = SIZE_MAX;
 };
 
 }  // namespace gramme::trace

@@ -102,7 +102,7 @@ void Capture::guard_names_in(std::string_view text) {
   }
   for (PyObject* type : types) guard_contained(type, [&] { return pool->pinned(type); });
   std::vector<Function*> functions;
-  each_known([&](Value* value) {
+  objects.each([&](Value* value) {
     auto* function = as<Function>(value);
     if (function && function->existing() && function->described) functions.push_back(function);
   });
@@ -158,7 +158,7 @@ Class* Capture::new_class(Owned<> type, Attributes attributes, std::vector<PyObj
   result->born = result->attributes.size();
   written_classes_.push_back(result);
   facts.exempt(result->type());
-  known_[object] = result;
+  objects.add(object, result);
   return result;
 }
 

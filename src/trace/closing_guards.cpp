@@ -78,7 +78,7 @@ void guard_contents(Trace& trace) {
 /// The values of existing objects, in the order in which the capture found them.
 std::vector<Value*> known(Trace& trace) {
   std::vector<Value*> all;
-  trace.each_known([&](Value* value) {
+  trace.objects.each([&](Value* value) {
     if (value->source) all.push_back(value);
   });
   std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
@@ -165,7 +165,7 @@ void guard_distinct(Trace& trace) {
   std::vector<Value*> all = known(trace);
   const bool alters_tensors = std::ranges::any_of(all, is_altered);
   std::erase_if(all, [&](Value* value) { return !can_be_mistaken(value, alters_tensors); });
-  trace.each_namespace([&](Value* names) { all.push_back(names); });
+  trace.objects.each_namespace([&](Value* names) { all.push_back(names); });
   std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
   const auto first_pinned = std::stable_partition(
       all.begin(), all.end(), [](Value* value) { return value->source->kind != source::Kind::Pinned; });

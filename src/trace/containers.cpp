@@ -164,13 +164,14 @@ bool has_other_ids(const Policy& policy, const Source* source, PyObject* dict) {
 
 /// An unknown int for a hook's id; known only to differ from the other keys.
 Value* Capture::id_of_hook(PyObject* id, const Source* source) {
-  Value*& known = known_[id];
-  if (known && known->source != source) cannot(Reason::ArgumentKind, "one id of two hooks");
-  if (known) return known;
+  Value* found = objects.find(id);
+  if (found && found->source != source) cannot(Reason::ArgumentKind, "one id of two hooks");
+  if (found) return found;
   facts.add_type(source, &PyLong_Type);
   auto* made = make<Object>(source, id);
   made->type = &PyLong_Type;
-  return known = made;
+  objects.add(id, made);
+  return made;
 }
 
 /// Reads keys that are objects by their position in the dict, because guards hold no object of the program.

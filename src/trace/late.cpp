@@ -26,7 +26,7 @@ void Scope::fix(Tensor* tensor, const char* effect) {
   tensor->altered = true;
   if (is_leaf_view(tensor)) cannot(Reason::LateEffect, std::string(effect) + " on a view made with grad mode off");
   if (tensor->used && tensor->made_at) {
-    capture_.stop_at(tensor->made_at, Reason::LateEffect, std::string(effect) + " on a tensor that was used");
+    capture_.progress.stop_at(tensor->made_at, Reason::LateEffect, std::string(effect) + " on a tensor that was used");
   }
   // Uses of an input come after its hook under every backend. A value computed in the graph must first leave it.
   const bool input = tensor->existing() && !tensor->made_at;

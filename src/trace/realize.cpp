@@ -111,9 +111,8 @@ Value* Capture::realize(PyObject* object, const Source* source) {
     result->type = Py_TYPE(object);
     return result;
   }
-  auto found = known_.find(object);
-  if (found != known_.end()) {
-    const Source* first = found->second->source;
+  if (Value* found = objects.find(object)) {
+    const Source* first = found->source;
     if (first && first != source) {
       bool pinned = first->kind == SK::Pinned;
       guards::Fact fact{source, pinned ? guards::Kind::Identity : guards::Kind::SameAs,
@@ -121,25 +120,17 @@ Value* Capture::realize(PyObject* object, const Source* source) {
       fact.other = pinned ? nullptr : first;
       facts.add(std::move(fact));
     }
-    return found->second;
+    return found;
   }
   Value* result = realize_object(object, source);
-  known_[object] = result;
-  if (owns_dict(result->kind)) note_dict_of(object);
+  objects.add(object, result);
+  if (owns_dict(result->kind)) objects.note_dict_of(object);
   return result;
-}
-
-/// A dict tracked both as an object's attributes and as a dict would have two states, so the segment ends.
-void Capture::note_dict_of(PyObject* object) {
-  PyObject** dict = cpython::instance_dict_address(object);
-  if (!dict || !*dict) return;
-  if (known_.contains(*dict)) cannot_hold_twice();
-  dicts_of_known_.insert(*dict);
 }
 
 Value* Capture::realize_object(PyObject* object, const Source* source) {
   PyTypeObject* type = Py_TYPE(object);
-  const KnownTypes& known = known_types();
+  const KnownTypes& types = known_types();
   if (PyFunction_Check(object)) return realize_function(object, source);
   if (PyType_Check(object)) {
     facts.add({source, guards::Kind::Identity, share(object)});
@@ -148,17 +139,17 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   if (is_c_callable(object)) return realize_c_function(object, source);
   if (aten::is_tensor(object)) return realize_tensor(object, source);
   if (is_torch_constant(type)) {
-    facts.add({source, type == known.device ? guards::Kind::Constant : guards::Kind::Identity, share(object)});
+    facts.add({source, type == types.device ? guards::Kind::Constant : guards::Kind::Identity, share(object)});
     return make<Constant>(source, object);
   }
   if (PyModule_Check(object)) {
     facts.add({source, guards::Kind::Identity, share(object)});
     auto* result = make<Module>(pool->pinned(object), object);
     PyObject* names = PyModule_GetDict(object);
-    result->names = namespace_of(names, pool->child(result->source, SK::InstanceDict));
+    result->names = objects.namespace_of(names, pool->child(result->source, SK::InstanceDict));
     return result;
   }
-  if (known.enum_meta && PyObject_TypeCheck(reinterpret_cast<PyObject*>(type), known.enum_meta)) {
+  if (types.enum_meta && PyObject_TypeCheck(reinterpret_cast<PyObject*>(type), types.enum_meta)) {
     facts.add({source, guards::Kind::Identity, share(object)});
     auto* result = make<Object>(pool->pinned(object), object);
     result->type = type;
@@ -171,7 +162,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   if (PyList_Check(object)) return realize_list(object, source);
   if (PyDict_Check(object)) return realize_dict(object, source);
   if (PyAnySet_Check(object)) return realize_set(object, source);
-  if (PyObject_TypeCheck(object, known.deque)) return realize_deque(object, source);
+  if (PyObject_TypeCheck(object, types.deque)) return realize_deque(object, source);
   if (PyMethod_Check(object)) {
     auto* result = make<Method>(source, object);
     result->function = wrap(PyMethod_GET_FUNCTION(object), pool->child(source, SK::MethodFunc));
@@ -183,7 +174,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
     result->read = false;
     return result;
   }
-  if (type == known.partial) {
+  if (type == types.partial) {
     auto* partial = cpython::as_partial(object);
     if (has_open_places(partial->args)) cannot(Reason::SourceUnknown, "a partial() with a Placeholder");
     auto* result = make<Partial>(source, object);

@@ -85,22 +85,22 @@ Value* Capture::default_factory(PyObject* object, const Source* source) {
 }
 
 Value* Capture::realize_dict(PyObject* object, const Source* source) {
-  if (dicts_of_known_.contains(object) || namespaces_.contains(object)) cannot_hold_twice();
+  objects.refuse_as_dict(object);
   PyTypeObject* type = Py_TYPE(object);
   Dict* dict = dict_payload(object, source);
-  const KnownTypes& known = known_types();
+  const KnownTypes& types = known_types();
   if (type == &PyDict_Type) return dict;
   if (type == &PyODict_Type) {
     dict->type = type;
     return dict;
   }
-  if (type == known.defaultdict) {
+  if (type == types.defaultdict) {
     dict->type = type;
     dict->factory = default_factory(object, source);
     return dict;
   }
   if (PyODict_Check(object)) dict->type = &PyODict_Type;
-  if (PyType_IsSubtype(type, known.defaultdict)) dict->factory = default_factory(object, source);
+  if (PyType_IsSubtype(type, types.defaultdict)) dict->factory = default_factory(object, source);
   auto* instance = make<Object>(source, object);
   instance->type = type;
   instance->payload = dict;

@@ -133,7 +133,7 @@ Register Rebuilder::call(PyObject* callable, const std::vector<Register>& regist
 
 /// Ends the segment before a tensor that would outlive its transform was made.
 void Rebuilder::refuse_batched(const Tensor* tensor) {
-  trace_.stop_at(tensor->made_at - 1, Reason::ReplayUnsupported, "a tensor inside a transform, elsewhere");
+  trace_.progress.stop_at(tensor->made_at - 1, Reason::ReplayUnsupported, "a tensor inside a transform, elsewhere");
 }
 
 Register Rebuilder::make(Value* value) {
@@ -248,7 +248,7 @@ Register Rebuilder::make_new(InstanceDict* dict) { return call(builtin("vars"), 
 
 /// Makes a leaf by the real operation in replay, because outputs of compiled graphs may have a history.
 void Rebuilder::new_leaf(Tensor* tensor) {
-  trace_.stop_at(tensor->made_at, Reason::ReplayUnsupported, "a leaf made by an operation");
+  trace_.progress.stop_at(tensor->made_at, Reason::ReplayUnsupported, "a leaf made by an operation");
 }
 
 void Rebuilder::number_registers(plan::Exit& exit) {

@@ -67,7 +67,7 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
 
 void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
   auto* tensor = as<Tensor>(object);
-  if (tensor) note_dict(*this, tensor);
+  if (tensor) note_dict(objects, tensor);
   auto* instance = as<Object>(object);
   if (instance && !instance->type->tp_dictoffset && !cpython::has_managed_dict(instance->type))
     cannot(Reason::MutationUnsupported,
@@ -144,7 +144,7 @@ Attributes Capture::all_attributes(Value* object) {
       if (attribute.value && is_in_dict(attribute.name)) live.push_back(attribute);
     return live;
   }
-  if (tensor) note_dict(*this, tensor);
+  if (tensor) note_dict(objects, tensor);
   PyObject** address = cpython::instance_dict_address(object->object);
   if (!address) return {};
   Owned<> dict = take(PyObject_GenericGetDict(object->object, nullptr));
@@ -241,7 +241,7 @@ void Capture::describe(Function* function) {
   facts.add({source, guards::Kind::Code, share(real->func_code)});
   function->name = real->func_name;
   function->qualname = real->func_qualname;
-  function->globals = namespace_of(real->func_globals, pool->child(source, SK::Globals));
+  function->globals = objects.namespace_of(real->func_globals, pool->child(source, SK::Globals));
   const Source* defaults = pool->child(source, SK::Defaults);
   const Source* kwdefaults = pool->child(source, SK::KwDefaults);
   if (real->func_defaults)

@@ -19,9 +19,9 @@ void refuse_unknown_dict(const Tensor* tensor) {
   if (!tensor->existing() && tensor->record->context) cannot(Reason::AttributeUnknown, "the __dict__ of a wrapper");
 }
 
-void note_dict(Capture& capture, Tensor* tensor) {
+void note_dict(KnownObjects& objects, Tensor* tensor) {
   if (!tensor->existing() || tensor->dict_seen) return;
-  capture.note_dict_of(tensor->object);
+  objects.note_dict_of(tensor->object);
   tensor->dict_seen = true;
 }
 
@@ -31,7 +31,7 @@ Value* instance_attribute(Capture& capture, Tensor* tensor, PyObject* name) {
   if (!tensor->existing()) return nullptr;
   PyObject* found = nullptr;
   cpython::instance_attribute(tensor->object, name, &found);
-  note_dict(capture, tensor);
+  note_dict(capture.objects, tensor);
   const source::Source* source = capture.pool->child(tensor->source, SK::Attr, name);
   if (found) return capture.see(capture.wrap(found, source));
   capture.facts.add_absent(source);

@@ -1,14 +1,20 @@
 // Test-only bindings of the parts of a capture, each without one.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <set>
 
 #include "api/testing.h"
 #include "guards/fact_list.h"
+#include "meta/record.h"
+#include "trace/known_objects.h"
 #include "trace/literals.h"
+#include "trace/progress.h"
 #include "trace/sets.h"
+#include "trace/varying.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -109,6 +115,117 @@ class TestValues final : public trace::Values {
   size_t looks_ = 0;
 };
 
+/// Real objects, whose values are constants or containers of constants.
+class TestObjects {
+ public:
+  void add(nb::object object) { objects_.add(object.ptr(), values_.constant(object.ptr())); }
+  bool knows(nb::object object) const { return objects_.find(object.ptr()) != nullptr; }
+  /// True if it is the value that add() noted.
+  bool pins(nb::object object) { return objects_.pinned(object.ptr()) == objects_.find(object.ptr()); }
+  void note_dict_of(nb::object object) { objects_.note_dict_of(object.ptr()); }
+  void refuse_as_dict(nb::object dict) const { objects_.refuse_as_dict(dict.ptr()); }
+  /// True if the variables are those of an earlier call.
+  bool has_variables(nb::object dict) {
+    const value::Namespace* names = objects_.namespace_of(dict.ptr(), pool_.pinned(dict.ptr()));
+    return !namespaces_.insert(names).second;
+  }
+  size_t count() const {
+    size_t all = 0;
+    objects_.each([&](value::Value*) { ++all; });
+    objects_.each_namespace([&](value::Value*) { ++all; });
+    return all;
+  }
+
+ private:
+  source::Pool pool_;
+  TestValues values_;
+  trace::KnownObjects objects_{values_, pool_};
+  std::set<const value::Namespace*> namespaces_;
+};
+
+/// Numbers and tensors in variables, which are known by their places.
+class TestNumbers {
+ public:
+  /// What an earlier capture saw.
+  void saw(int place, nb::object number) { policy_.numbers[path(place)] = share(number.ptr()); }
+  void saw_tensor(int place, nb::object tensor) {
+    kept_.append(tensor);
+    policy_.observed[path(place)] = meta::record_of(tensor.ptr());
+  }
+  /// An earlier capture needed the number as a constant.
+  void needed(int place) { policy_.specialized.insert(path(place)); }
+  /// The kind of value that the number is.
+  std::string at(int place, nb::object number) {
+    kept_.append(number);
+    last_ = numbers_.at(number.ptr(), source(place), nullptr);
+    return value::kind_name(last_->kind);
+  }
+  /// Makes the last number a constant.
+  void specialize() { numbers_.specialize(value::as<value::Number>(last_)); }
+  std::vector<std::string> facts() const {
+    std::vector<std::string> texts;
+    for (const guards::Fact& fact : facts_.all()) texts.push_back(fact.print());
+    return texts;
+  }
+  /// Which sizes vary.
+  std::vector<bool> sizes(int place, nb::object tensor) {
+    kept_.append(tensor);
+    std::vector<bool> vary;
+    const meta::Record* record = meta::record_of(tensor.ptr());
+    for (shape::Expr size : numbers_.sizes(tensor.ptr(), record, source(place), nullptr)) vary.push_back(size);
+    return vary;
+  }
+  std::vector<std::string> specialized() const { return printed(numbers_.specialized()); }
+  std::vector<std::string> varying() const { return printed(numbers_.varying()); }
+  std::vector<std::string> zeros() const { return printed(numbers_.zeros()); }
+
+ private:
+  static trace::Policy with_symbols() {
+    trace::Policy policy;
+    policy.contract.symbols = true;
+    return policy;
+  }
+  const source::Source* source(int place) { return pool_.local(place, name_.ptr()); }
+  size_t path(int place) { return source(place)->path; }
+  static std::vector<std::string> printed(const std::vector<const source::Source*>& sources) {
+    std::vector<std::string> texts;
+    for (const source::Source* source : sources) texts.push_back(source->print());
+    return texts;
+  }
+
+  nb::str name_{"x"};
+  nb::list kept_;
+  trace::Policy policy_ = with_symbols();
+  source::Pool pool_;
+  TestValues values_;
+  guards::FactList facts_{pool_};
+  trace::Shapes shapes_;
+  trace::VaryingNumbers numbers_{policy_, values_, facts_, shapes_, pool_};
+  value::Value* last_ = nullptr;
+};
+
+/// A capture's counts under a budget.
+class TestProgress {
+ public:
+  TestProgress(size_t budget, int depth) {
+    policy_.max_instructions = budget;
+    policy_.max_depth = depth;
+  }
+  void tick() { progress_.tick(); }
+  void enter_call() { progress_.enter_call(); }
+  void leave_call() { progress_.leave_call(); }
+  int deepest() const { return progress_.deepest(); }
+  bool is_deepest() const { return progress_.is_deepest(); }
+  void stop_at(size_t step) { progress_.stop_at(step, Reason::Budget, "asked"); }
+  std::optional<size_t> stops_at() const {
+    return progress_.stops_at() == SIZE_MAX ? std::nullopt : std::optional(progress_.stops_at());
+  }
+
+ private:
+  trace::Policy policy_;
+  trace::Progress progress_{policy_};
+};
+
 }  // namespace
 
 void bind_parts_testing(nb::module_& m) {
@@ -143,6 +260,36 @@ void bind_parts_testing(nb::module_& m) {
       .def("pop", &TestValues::pop)
       .def("members", &TestValues::members)
       .def("real", &TestValues::real);
+  nb::class_<TestObjects>(m, "TestObjects")
+      .def(nb::init<>())
+      .def("add", &TestObjects::add)
+      .def("knows", &TestObjects::knows)
+      .def("pins", &TestObjects::pins)
+      .def("note_dict_of", &TestObjects::note_dict_of)
+      .def("refuse_as_dict", &TestObjects::refuse_as_dict)
+      .def("has_variables", &TestObjects::has_variables)
+      .def("count", &TestObjects::count);
+  nb::class_<TestNumbers>(m, "TestNumbers")
+      .def(nb::init<>())
+      .def("saw", &TestNumbers::saw)
+      .def("saw_tensor", &TestNumbers::saw_tensor)
+      .def("needed", &TestNumbers::needed)
+      .def("at", &TestNumbers::at)
+      .def("specialize", &TestNumbers::specialize)
+      .def("facts", &TestNumbers::facts)
+      .def("sizes", &TestNumbers::sizes)
+      .def("specialized", &TestNumbers::specialized)
+      .def("varying", &TestNumbers::varying)
+      .def("zeros", &TestNumbers::zeros);
+  nb::class_<TestProgress>(m, "TestProgress")
+      .def(nb::init<size_t, int>(), "budget"_a, "depth"_a)
+      .def("tick", &TestProgress::tick)
+      .def("enter_call", &TestProgress::enter_call)
+      .def("leave_call", &TestProgress::leave_call)
+      .def("deepest", &TestProgress::deepest)
+      .def("is_deepest", &TestProgress::is_deepest)
+      .def("stop_at", &TestProgress::stop_at)
+      .def("stops_at", &TestProgress::stops_at);
 }
 
 }  // namespace gramme::api

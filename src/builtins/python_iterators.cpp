@@ -56,7 +56,8 @@ Value* make_range(Trace& trace, const Args& args) {
     if (trace.see(bound)->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "range() of a tensor");
   if (trace.contract.breaks)
     for (Value* bound : all_positional(args))
-      if (auto* number = trace.see_as<value::Number>(bound); number && number->expr && trace.was_needed(number->expr))
+      if (auto* number = trace.see_as<value::Number>(bound);
+          number && number->expr && trace.numbers.was_needed(number->expr))
         cannot(Reason::DataDependentValue, "a loop over a dynamic size");
   return fold_or_stop(trace, reinterpret_cast<PyObject*>(&PyRange_Type), args, "range");
 }

@@ -45,7 +45,7 @@ Value* element_count(Trace& trace, const meta::Record& record) {
   protocol::refuse_jagged(record, "the number of elements");
   shape::Expr count = shape::constant(1);
   for (shape::SymInt size : record.sizes) count = multiply(count, size.expr());
-  if (count) return trace.expression(count);
+  if (count) return trace.numbers.expression(count);
   int64_t known = 1;
   for (shape::SymInt size : record.sizes) known *= trace.fixed(size);
   return trace.integer(known);

@@ -135,8 +135,8 @@ bool specialize(trace::Policy& policy, const std::vector<const source::Source*>&
 bool specialize(trace::Policy& policy, const Trace& trace) {
   std::vector<const source::Source*> always;
   bool learned = false;
-  for (const source::Source* source : trace.specialized())
-    if (std::ranges::find(trace.zeros(), source) == trace.zeros().end())
+  for (const source::Source* source : trace.numbers.specialized())
+    if (std::ranges::find(trace.numbers.zeros(), source) == trace.numbers.zeros().end())
       always.push_back(source);
     else
       learned |= policy.zeros.insert(source->path).second;
@@ -145,7 +145,7 @@ bool specialize(trace::Policy& policy, const Trace& trace) {
 
 /// True if an input of the graph is a number that was later needed as a constant.
 bool takes_specialized(const Trace& trace) {
-  const auto& specialized = trace.specialized();
+  const auto& specialized = trace.numbers.specialized();
   const auto& inputs = trace.scope().graph().placeholders();
   return !specialized.empty() && std::any_of(inputs.begin(), inputs.end(), [&](const graph::Node* input) {
     return std::find(specialized.begin(), specialized.end(), input->source) != specialized.end();
@@ -289,10 +289,10 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, *end);
       if (!grounds.facts.empty()) segment->guards.require(said_of(*attempt.trace.pool, grounds.facts));
       attempt.check_generators();
-      for (const source::Source* number : attempt.trace.specialized()) needed_floats.insert(number->path);
-      for (const source::Source* number : attempt.trace.zeros()) needed_floats.erase(number->path);
+      for (const source::Source* number : attempt.trace.numbers.specialized()) needed_floats.insert(number->path);
+      for (const source::Source* number : attempt.trace.numbers.zeros()) needed_floats.erase(number->path);
       if (takes_specialized(attempt.trace) && specialize(policy, attempt.trace)) continue;
-      for (const source::Source* number : attempt.trace.dynamic()) policy.dynamic.insert(number->path);
+      for (const source::Source* number : attempt.trace.numbers.varying()) policy.dynamic.insert(number->path);
       note_needed(policy, needed);
       note_floats(policy, needed_floats, *segment);
       segment->start = start.offset;

@@ -24,6 +24,7 @@
 #include "trace/progress.h"
 #include "trace/shapes.h"
 #include "trace/values.h"
+#include "trace/varying.h"
 
 namespace gramme::trace {
 
@@ -39,6 +40,7 @@ class Capture : public Values {
   Progress progress{policy};
   meta::DataDependence data;  // which data-dependent values graphs may use; the program may change it
   Shapes shapes;
+  VaryingNumbers numbers{policy, *this, facts, shapes, *pool};
   Inliner* inliner = nullptr;
   Value* handled = nullptr;  // the exception handled in the innermost running generator, or by functions if none runs
   Value* outer_handled = nullptr;  // the exception handled by whoever resumed that generator
@@ -50,26 +52,15 @@ class Capture : public Values {
 
   // ---- values
   using Values::integer;
-  Value* integer(shape::SymInt n) { return n.is_number() ? integer(*n.number()) : expression(n.expr()); }
-  /// A Number, or a Constant if the expression has only one possible value.
-  Value* expression(shape::Expr e);
+  Value* integer(shape::SymInt n) { return n.is_number() ? integer(*n.number()) : numbers.expression(n.expr()); }
   /// Decides the condition by the present values, and guards the answer.
   bool decide(shape::Expr condition) { return shapes.decide(condition, position()); }
-  /// True if an earlier capture needed a size in the expression as a constant.
-  bool was_needed(shape::Expr e) const;
   /// The present value of a size or stride, as a constant from now on.
   int64_t fixed(shape::SymInt n) { return n.is_number() ? *n.number() : shapes.fix(n.expr(), position()); }
   /// A builtin, type or module as a value, held by the segment; no guard (the caller has one, or it is immortal).
   Value* pinned(PyObject* object) { return objects.pinned(object); }
   /// The constant's object, or null for other values. Specialises a Number.
   PyObject* constant_of(Value* value);
-  /// Sources of numbers that were specialised, and of numbers that were captured as varying.
-  const std::vector<const Source*>& specialized() const { return specialized_; }
-  /// Sources of specialised floats that were 0: a running maximum or sum starts at 0 and may vary afterwards.
-  const std::vector<const Source*>& zeros() const { return zeros_; }
-  const std::vector<const Source*>& dynamic() const { return dynamic_; }
-  /// The number at its source is a constant from now on.
-  void note_specialized(const value::Number* number);
   /// A real object equal to the value if it consists of constants only (tuples, lists, dicts, sets, slices of them),
   /// else null.
   Owned<> concrete(Value* value);
@@ -223,14 +214,6 @@ class Capture : public Values {
   friend class Confined;
   Value* realize(PyObject* object, const Source* source) override;
   Value* adopt_held(Owned<> object) override;
-  Value* number(PyObject* object, const Source* source);
-  bool varies(PyObject* object, const Source* source) const;
-  bool is_known_constant(const Source* source) const;
-  bool is_below_module(const Source* source) const;
-  bool strides_vary(const meta::Record* record, const Source* source);
-  std::vector<shape::Expr> varying_sizes(PyObject* tensor, const meta::Record* record, const Source* source);
-  bool decide_special(const Owned<>& predicates, shape::Expr size);
-  shape::Expr unbacked_size(const Source* size, shape::Range range, int64_t now, PyObject* id);
   Value* found_at(PyObject* object, const Source* source);
   Value* realize_tuple(PyObject* object, const Source* source);
   Value* realize_list(PyObject* object, const Source* source);
@@ -264,9 +247,6 @@ class Capture : public Values {
   std::vector<value::Object*> untold_;          // exceptions that models made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::vector<value::Generator*> generators_;
-  std::vector<const Source*> specialized_, zeros_, dynamic_;  // numbers
-  std::unordered_set<const Source*> modules_;                 // torch.nn.Modules that were looked into
-  std::unordered_map<std::string, shape::Expr> sizes_by_id_;  // sizes marked unbacked
   struct Lists final : value::ListReader {
     explicit Lists(Capture& owner) : capture(owner) {}
     void read(value::List* list) override;

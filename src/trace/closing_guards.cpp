@@ -185,7 +185,7 @@ void guard_distinct(Trace& trace) {
 /// By source id: whether a number that was to vary was needed as a constant.
 std::vector<bool> constants(const Trace& trace) {
   std::vector<bool> result(trace.pool->size());
-  for (const Source* source : trace.specialized()) result[source->id] = true;
+  for (const Source* source : trace.numbers.specialized()) result[source->id] = true;
   return result;
 }
 

@@ -95,7 +95,7 @@ bool is_list_iterator(PyObject* object) {
 }  // namespace
 
 Value* Capture::realize(PyObject* object, const Source* source) {
-  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return number(object, source);
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return numbers.at(object, source, inliner);
   if (object == Py_None || PyBool_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) ||
       object == Py_Ellipsis || object == Py_NotImplemented || PyComplex_CheckExact(object) ||
       Py_TYPE(object) == &PyRange_Type || PyCode_Check(object)) {
@@ -202,7 +202,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   auto* result = make<Object>(source, object);
   result->type = type;
   PyTypeObject* const module = once([] { return type_named("torch.nn", "Module"); });
-  if (policy.all_dynamic && PyType_IsSubtype(type, module)) modules_.insert(source);
+  if (policy.all_dynamic && PyType_IsSubtype(type, module)) numbers.note_module(source);
   return result;
 }
 
@@ -313,7 +313,8 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   if (!contract.runs) result->record = as_real(object, result->record);
   result->special_view = fact.spec->special_view;
   result->leaf_view = leaf_view;
-  if (const std::vector<shape::Expr> sizes = varying_sizes(object, result->record, source); !sizes.empty()) {
+  if (const std::vector<shape::Expr> sizes = numbers.sizes(object, result->record, source, position());
+      !sizes.empty()) {
     result->record = shapes.describe(result->record, sizes, source, *pool);
     fact.spec = aten::with_varying(*fact.spec, varying(result->record->sizes), varying(result->record->strides));
   }

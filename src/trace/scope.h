@@ -19,9 +19,6 @@ namespace gramme::trace {
 
 struct Refusal;  // refusals.h
 
-/// True if a function of torch.optim is being traced.
-bool is_in_optimizer(Inliner* inliner);
-
 class Scope {
  public:
   explicit Scope(Capture& capture);

@@ -129,7 +129,7 @@ Value* Scope::bind_whole(graph::Node* node, shape::Range range) {
   node->number_type = &PyLong_Type;
   const Expr symbol = capture_.shapes.add_unbacked(range, capture_.position());
   inputs_.bind(symbol, node);
-  return capture_.expression(symbol);
+  return capture_.numbers.expression(symbol);
 }
 
 void Scope::note_item(Number* number, Tensor* tensor) {

@@ -62,7 +62,7 @@ bool looks_at_callers(PyTypeObject* cls) {
 void follow_hook(Trace& trace, PyTypeObject* cls, PyTypeObject* subclass) {
   if (trace.is_made(cls) || trace.is_made(subclass))
     cannot(Reason::OpaqueCallback, "a __subclasshook__ asked about a class made in the capture");
-  trace::Confined confined(trace);
+  trace::Confined confined(trace.confinement, trace.inliner);
   try {
     Value* hook = protocol::get_attribute(trace, protocol::class_value(trace, cls), k_subclasshook);
     protocol::call(trace, hook, {protocol::class_value(trace, subclass)});

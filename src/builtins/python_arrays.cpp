@@ -329,7 +329,7 @@ Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
   PyObject* const rows = once([] { return real("numpy", "ndarray.__iter__"); });
   Value* self = args.positional ? trace.see(args[0]) : nullptr;
   if (Value* found = self ? of_record(trace, callable, self) : nullptr) return found;
-  if (trace.is_confined() || trace.scope().modes().in_level()) return nullptr;
+  if (trace.confinement.any() || trace.scope().modes().in_level()) return nullptr;
   Question question(trace);
   Owned<> answer = asked(question, callable, args, trace.contract.exact_numpy);
   if (!answer || answer.get() == Py_None) return nullptr;

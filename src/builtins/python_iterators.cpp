@@ -159,7 +159,7 @@ Value* generator_throw(Trace& trace, const Args& args) {
 Value* generator_close(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   Generator* generator = generator_argument(trace, self);
-  trace.changes(generator);
+  trace.confinement.changes(generator);
   if (!generator->started) generator->frame = nullptr;
   if (!generator->frame) return trace.none();
   value::UserError error = thrown_error(trace, trace.pinned(PyExc_GeneratorExit), nullptr);

@@ -155,7 +155,7 @@ class Doings {
 // ---- what the cache has
 
 /// True unless an operator decides how often the call is made.
-bool counts(const Trace& trace) { return !trace.is_confined(); }
+bool counts(const Trace& trace) { return !trace.confinement.any(); }
 
 cpython::Lookup find(const Call& call, const Key& key, PyObject** found) {
   return cpython::dict_lookup(*cpython::cache_table_address(call.wrapper->object), key.key.get(), found);
@@ -206,7 +206,7 @@ void trace_alone(const Call& call) {
   std::optional<trace::Confined> confined;
   static const std::unordered_set<const Value*> nothing;
   if (!trace.effects().empty() && !call.of_package) {
-    confined.emplace(trace);
+    confined.emplace(trace.confinement, trace.inliner);
     confined->runs_later(nothing, [](const Value* holder, PyObject*, const Value*) {
       if (holder->written) cannot(Reason::CallSkipped, "a function with a cache, which reads what was changed");
     });
@@ -271,7 +271,7 @@ Value* call_cached(Trace& trace, const Args& args) {
   if (is_of_torch(call.wrapped)) return trace_wrapped(call, true);
   const bool traced = !trace.contract.breaks || call.of_package;  // then tracing it is allowed
   const bool readable = wrapper->existing() && !wrapper->written && cpython::is_lru_cache(wrapper->object) &&
-                        (!trace.is_confined() || call.of_package) && !varies(call);
+                        (!trace.confinement.any() || call.of_package) && !varies(call);
   if (Key key = readable ? key_of(call) : Key()) {
     PyObject* found = nullptr;
     const cpython::Lookup lookup = find(call, key, &found);

@@ -22,7 +22,7 @@ Value* to_array(Trace& trace, const Args& args) {
   protocol::refuse_subclass(tensor, "Tensor.numpy");
   refuse_tensor(tensor, "Tensor.numpy of such a tensor");
   const bool plain = args.positional == 1 && !args.keywords && !trace.scope().requires_grad(tensor);
-  if (!plain || trace.is_confined() || !traces_arrays()) cannot(Reason::DataDependentValue, "Tensor.numpy");
+  if (!plain || trace.confinement.any() || !traces_arrays()) cannot(Reason::DataDependentValue, "Tensor.numpy");
   PyObject* const dtype_of = once([] { return helper("has_dtype"); });
   if (take(PyObject_CallOneArg(dtype_of, meta::dtype_object(*tensor->record))).get() != Py_True)
     cannot(Reason::CallUnknown, "Tensor.numpy of a dtype that NumPy lacks");

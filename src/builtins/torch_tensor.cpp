@@ -391,7 +391,7 @@ Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
 
 /// Stores what no dict holds: a slot, or the gradient.
 void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
-  trace.changes(tensor);
+  trace.confinement.changes(tensor);
   if (Attribute* attribute = find(tensor->attributes, name))
     attribute->value = value;
   else

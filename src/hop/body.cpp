@@ -30,7 +30,7 @@ Body::Body(Trace& trace, const char* prefix, Effects effects, Floats floats)
       floatless_(floats == Floats::Never || (floats == Floats::Own && !trace.contract.as_is)) {
   trace.enter_opaque();
   trace.scope().state<trace::FloatlessBodies>().depth += floatless_;
-  if (effects == Effects::Forbidden) confined_.emplace(trace);
+  if (effects == Effects::Forbidden) confined_.emplace(trace.confinement, trace.inliner);
 }
 
 Body::~Body() {

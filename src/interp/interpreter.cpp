@@ -310,7 +310,7 @@ Interpreter::Delegated Interpreter::throw_in_delegate(const Generator& generator
 
 Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* thrown, Value** returned) {
   enter_opaque();
-  trace.changes(generator);
+  trace.confinement.changes(generator);
   if (generator->running) protocol::raise(trace, PyExc_ValueError, "generator already executing");
   if (!generator->frame) {
     if (thrown) throw UserError(*thrown);

@@ -69,7 +69,7 @@ Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
       protocol::raise(trace, PyExc_TypeError, "exception causes must derive from BaseException");
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the cause of an exception that existed before");
     if (trace::leads_to(trace, cause, exception)) cannot(Reason::MutationUnsupported, "a cycle of exceptions");
-    trace.changes(exception);
+    trace.confinement.changes(exception);
     exception->cause = cause == trace.none() ? nullptr : cause;
     exception->suppress_context = true;
   }

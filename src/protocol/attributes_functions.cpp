@@ -99,10 +99,10 @@ Value* method_attribute(Trace& trace, Method* method, PyObject* name) {
 namespace {
 
 void store_function_field(Trace& trace, Function* function, PyObject* name, Value* value) {
-  trace.changes(function);
+  trace.confinement.changes(function);
   PyObject* text = value ? trace.constant_of(value) : nullptr;
   if (function->existing() || !value) cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
-  trace.changes(function);
+  trace.confinement.changes(function);
   Value* content = trace.see(value) == trace.none() ? nullptr : value;
   const Kind kind = content ? trace.see(content)->kind : Kind::Null;
   bool fits = name == k_defaults                              ? !content || kind == Kind::Tuple

@@ -113,7 +113,7 @@ bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* va
   if (name == k_traceback && trace.see(value) != trace.none() && type_of(trace.see(value)) != &PyTraceBack_Type)
     return false;
   if (name == k_suppress_context && type_of(trace.see(value)) != &PyBool_Type) return false;
-  trace.changes(object);
+  trace.confinement.changes(object);
   if (name == k_cause)
     object->cause = value, object->suppress_context = true;
   else if (name == k_context)
@@ -143,7 +143,7 @@ void set_class(Trace& trace, Object* object, Value* value) {
   Owned<> like = take(PyBaseObject_Type.tp_new(object->type, none.get(), nullptr));
   if (cls && trace.type_lookup(cls->type(), finalizer)) cannot(Reason::MutationUnsupported, "a class with __del__");
   if (PyObject_GenericSetAttr(like.get(), k_class, given.get()) < 0) raise_current(trace);
-  trace.changes(object);
+  trace.confinement.changes(object);
   if (object->existing()) trace.store_slot_attribute(object, k_class, cls);
   object->type = cls->type();
 }

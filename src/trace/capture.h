@@ -39,6 +39,7 @@ class Capture : public Values {
   const Contract& contract = policy.contract;
   Progress progress{policy};
   meta::DataDependence data;  // which data-dependent values graphs may use; the program may change it
+  Confinement confinement{*this};
   Shapes shapes;
   VaryingNumbers numbers{policy, *this, facts, shapes, *pool};
   Inliner* inliner = nullptr;
@@ -133,39 +134,22 @@ class Capture : public Values {
   ClassEntry own_class_entry(PyTypeObject* type, PyObject* name);
 
   // ---- effects
-  /// Call before the program changes the value. Ends the segment in a confined body (confined.h) that may not do so.
-  void changes(Value* target) {
-    if (confined_) [[unlikely]]
-      confined_->change(target);
-  }
-  /// Call when the program has read an attribute or a variable: see Confined::read.
-  void reads(const Value* owner, Value* found, Value* holder = nullptr, PyObject* name = nullptr) const {
-    if (confined_) [[unlikely]]
-      confined_->read(owner, found, holder, name);
-  }
-  /// Call when the program has written to the memory of a tensor.
-  void writes(const value::Tensor* target) {
-    if (confined_) [[unlikely]]
-      confined_->write(target);
-  }
   const effects::Log& effects() const { return effects_; }
   /// Logs a write to (target, name) whose new state is kept in the target's value.
   void note_effect(effects::Kind kind, Value* target, PyObject* name) {
-    changes(target);
+    confinement.changes(target);
     effects_.add(kind, target, name, moment());
   }
   /// Makes replay call the function. `result` stands for the value that it returns; what is rebuilt later may use it.
   void call_in_replay(PyObject* function, std::vector<Value*> operands, Value* result = nullptr) {
-    if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
+    if (confinement.any()) cannot(Reason::EffectInBody, "a call that replay makes");
     effects_.add_call(function, std::move(operands), moment(), result);
   }
   /// The same for a function that only counts something (effects::Log::add_quiet_call).
   void count_in_replay(PyObject* function, std::vector<Value*> operands) {
-    if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
+    if (confinement.any()) cannot(Reason::EffectInBody, "a call that replay makes");
     effects_.add_quiet_call(function, std::move(operands), moment());
   }
-  /// True inside a body that its operator may run any number of times.
-  bool is_confined() const { return confined_ != nullptr; }
 
   // ---- the program's exceptions (raise.cpp)
   value::Object* exception(PyTypeObject* type, std::vector<Value*> args);
@@ -211,7 +195,6 @@ class Capture : public Values {
   virtual PyObject* specialized_value(value::Number* number) = 0;
 
  private:
-  friend class Confined;
   Value* realize(PyObject* object, const Source* source) override;
   Value* adopt_held(Owned<> object) override;
   Value* found_at(PyObject* object, const Source* source);
@@ -253,7 +236,6 @@ class Capture : public Values {
     Capture& capture;
   } lists_{*this};
   Extensions states_;
-  Confined* confined_ = nullptr;  // the innermost
   bool iterates_ = false;
 };
 

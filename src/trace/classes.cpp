@@ -65,7 +65,7 @@ Value* Capture::type_attribute(PyTypeObject* type, PyObject* name) {
       (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))
     return pinned(found);
   Value* result = wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
-  if (confined_) confined_->read(nullptr, result, pinned(reinterpret_cast<PyObject*>(type)), name);
+  if (confinement.any()) confinement.reads(nullptr, result, pinned(reinterpret_cast<PyObject*>(type)), name);
   return result;
 }
 
@@ -163,7 +163,7 @@ Class* Capture::new_class(Owned<> type, Attributes attributes, std::vector<PyObj
 }
 
 void Capture::store_class_attribute(Class* cls, PyObject* name, Value* value, PyObject* raw) {
-  changes(cls);
+  confinement.changes(cls);
   if (!written_class(cls->type())) written_classes_.push_back(cls);
   Attribute* known = find(cls->attributes, name);
   bool anew = known && !known->value && value;  // deleted and set again: it moves to the end

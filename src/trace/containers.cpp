@@ -54,7 +54,7 @@ void refuse_finalizers(PyObject* container) {
 }  // namespace
 
 void Capture::note_content(Value* container) {
-  changes(container);
+  confinement.changes(container);
   if (!container->existing() || container->written) return;
   bool plain = container->kind != Kind::Iterator && container->kind != Kind::Generator;
   if (plain) refuse_finalizers(container->object);

@@ -426,7 +426,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   if (outcome.opaque || !outcome.mutations.empty()) writes_.count_write();
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);
-    capture_.writes(tensor);
+    capture_.confinement.writes(tensor);
     const meta::Record* after = meta::with_type(mutation.record, tensor->record->type);
     const meta::Record* before = std::exchange(tensor->record, after);
     note_written(tensor, before);
@@ -439,7 +439,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   if (outcome.opaque || !outcome.mutations.empty()) data_.forget_data();
   if (!outcome.opaque) return;
   for (Tensor* leaf : leaves) {
-    capture_.writes(leaf);
+    capture_.confinement.writes(leaf);
     note_input_written(leaf, node, false);
     effects::WriteLedger::note_around(leaf, graph_);
   }

@@ -28,11 +28,11 @@ void Capture::raise(Object* exception) {
   Value* during = handled_exception();
   if (during && see(during) != exception) {
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the context of an exception that existed before");
-    changes(exception);
+    confinement.changes(exception);
     auto* each = as<Object>(see(during));  // as CPython: a chain that leads back to the exception is cut
     for (; each && each->context; each = as<Object>(see(each->context)))
       if (see(each->context) == exception) {
-        changes(each);
+        confinement.changes(each);
         each->context = nullptr;
         break;
       }

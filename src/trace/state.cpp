@@ -44,7 +44,7 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
   if (auto* tensor = as<Tensor>(object)) return instance_attribute(*this, tensor, name);
   Attributes& attributes = own_attributes(object);
   if (Attribute* known = find(attributes, name)) {
-    reads(object, known->value, object, name);
+    confinement.reads(object, known->value, object, name);
     return known->value;
   }
   refuse_late(object, name);
@@ -61,7 +61,7 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
   }
   Value* result = found ? found_at(found, pool->child(object->source, SK::Attr, name)) : nullptr;
   attributes.push_back({name, result});
-  reads(object, result, object, name);
+  confinement.reads(object, result, object, name);
   return result;
 }
 
@@ -73,9 +73,9 @@ void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
     cannot(Reason::MutationUnsupported,
            std::string("an attribute of a ") + instance->type->tp_name + " without a dict");
   if (tensor)
-    changes(tensor);
-  else if (confined_)
-    confined_->change(object, name, [=, this] { return own_attribute(object, name); });
+    confinement.changes(tensor);
+  else
+    confinement.changes(object, name, [=, this] { return own_attribute(object, name); });
   Attributes& attributes = own_attributes(object);
   Attribute* known = find(attributes, name);
   const bool written = effects_.contains(effects::Kind::StoreAttr, object, name);
@@ -103,7 +103,7 @@ void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
 
 Value* Capture::slot_attribute(Object* object, PyObject* name) {
   if (Attribute* known = find(object->slots, name)) {
-    reads(object, known->value);
+    confinement.reads(object, known->value);
     return known->value;
   }
   if (object->made_by >= 0) cannot_ask_late(object);
@@ -116,14 +116,14 @@ Value* Capture::slot_attribute(Object* object, PyObject* name) {
   if (!found) facts.add_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
   object->slots.push_back({name, result});
-  reads(object, result);
+  confinement.reads(object, result);
   return result;
 }
 
 /// A slot's old value dies, which must run no code; `__class__` is no slot, and the old class lives on.
 void Capture::store_slot_attribute(Object* object, PyObject* name, Value* value) {
   static PyObject* const class_name = intern("__class__");
-  changes(object);
+  confinement.changes(object);
   if (object->existing() && name != class_name && !effects_.contains(effects::Kind::StoreSlot, object, name))
     if (Value* old = slot_attribute(object, name)) refuse_death(*this, old->object);
   if (object->existing()) effects_.add(effects::Kind::StoreSlot, object, name, moment());
@@ -176,7 +176,7 @@ Attributes Capture::all_attributes(Value* object) {
 Value* Capture::global(Namespace* names, PyObject* name) {
   auto known = names->names.find(name);
   if (known != names->names.end()) {
-    reads(nullptr, known->second.value, names, name);
+    confinement.reads(nullptr, known->second.value, names, name);
     return known->second.value;
   }
   PyObject* found = nullptr;
@@ -186,12 +186,12 @@ Value* Capture::global(Namespace* names, PyObject* name) {
   if (!found) facts.add_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
   names->names[name] = {result, false};
-  reads(nullptr, result, names, name);
+  confinement.reads(nullptr, result, names, name);
   return result;
 }
 
 void Capture::store_global(Namespace* names, PyObject* name, Value* value) {
-  if (confined_) confined_->change(names, name, [=, this] { return global(names, name); });
+  confinement.changes(names, name, [=, this] { return global(names, name); });
   PyObject* old = nullptr;
   if (!effects_.contains(effects::Kind::StoreGlobal, names, name)) cpython::dict_lookup(names->object, name, &old);
   refuse_death(*this, old);
@@ -210,13 +210,14 @@ Value* Capture::cell_content(Cell* cell, Namespace* reader) {
     if (!content) facts.add_absent(source);
     cell->content = content ? found_at(content, source) : nullptr;
   }
-  if (confined_) confined_->read(nullptr, cell->content, reader && is_of_library(reader) ? nullptr : cell, nullptr);
+  if (confinement.any())
+    confinement.reads(nullptr, cell->content, reader && is_of_library(reader) ? nullptr : cell, nullptr);
   return cell->content;
 }
 
 void Capture::store_cell(Cell* cell, Value* content) {
   if (cell->dict_of) cannot(Reason::MutationUnsupported, "a cell that holds the __dict__ of a class");
-  if (confined_) confined_->change(cell, nullptr, [=, this] { return cell_content(cell); });
+  confinement.changes(cell, nullptr, [=, this] { return cell_content(cell); });
   if (cell->existing() && !effects_.contains(effects::Kind::StoreCell, cell, nullptr))
     refuse_death(*this, PyCell_GET(cell->object));
   if (cell->existing()) effects_.add(effects::Kind::StoreCell, cell, nullptr, moment());

@@ -63,7 +63,7 @@ void refuse_taken(Progress& progress, const std::vector<TakenByBodies::Taken>& t
 void Scope::note_written(Tensor* tensor, const meta::Record* before) {
   refuse_taken(capture_.progress, state<TakenByBodies>().tensors, *graph_, tensor);
   writes_.refuse_write(tensor, before);
-  for (Tensor* t = tensor; t; t = t->base) capture_.writes(t);
+  for (Tensor* t = tensor; t; t = t->base) capture_.confinement.writes(t);
   writes_.note_memory(tensor, before, capture_.steps());
   const Tensor* gained = writes_.note_gain(tensor, before);
   if (!gained) return;

@@ -4,16 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <set>
-
 #include "api/testing.h"
+#include "api/testing_values.h"
 #include "guards/fact_list.h"
 #include "meta/record.h"
-#include "trace/known_objects.h"
-#include "trace/literals.h"
 #include "trace/progress.h"
-#include "trace/sets.h"
 #include "trace/varying.h"
 
 namespace nb = nanobind;
@@ -54,93 +49,6 @@ class TestFacts {
 
   source::Pool pool_;
   guards::FactList facts_{pool_};
-};
-
-/// Values that a test knows by their numbers. What is looked into becomes a container of constants.
-class TestValues final : public trace::Values {
- public:
-  size_t constant_of(nb::object object) { return number_of(constant(object.ptr())); }
-  size_t literal_of(nb::object object) { return number_of(literal(object.ptr())); }
-  size_t adopt_of(nb::object object) { return number_of(adopt(share(object.ptr()))); }
-  size_t lazy(nb::object object) { return number_of(wrap(object.ptr(), pool_.stack(0))); }
-  size_t seen(size_t value) { return number_of(see(values_.at(value))); }
-  size_t looks() const { return looks_; }
-  std::string kind(size_t value) const { return value::kind_name(values_.at(value)->kind); }
-  bool is_literal(size_t value) const { return trace::is_literal(values_.at(value)); }
-  Py_ssize_t held(nb::object object) const { return references_to(object.ptr()); }
-  /// So many levels of recursion.
-  void nest(int levels) {
-    Deeper deeper(*this);
-    if (levels > 1) nest(levels - 1);
-  }
-  /// How many values `made` makes.
-  size_t collect(nb::callable made) {
-    Made all;
-    Made* const before = collect_into(&all);
-    made();
-    collect_into(before);
-    return all.size();
-  }
-
-  // ---- sets
-  void add(size_t set, nb::object member) { trace::add_member(*this, at(set), constant(member.ptr())); }
-  bool discard(size_t set, nb::object member) { return trace::discard_member(*this, at(set), constant(member.ptr())); }
-  nb::object pop(size_t set) { return nb::borrow(trace::pop_member(*this, facts_, at(set))->object); }
-  nb::list members(size_t set) {
-    nb::list all;
-    for (const value::Value* member : trace::members(*this, facts_, at(set))) all.append(nb::borrow(member->object));
-    return all;
-  }
-  nb::object real(size_t set) {
-    const Owned<> made = trace::real_set(*this, at(set));
-    return made ? nb::borrow(made.get()) : nb::none();
-  }
-
- private:
-  value::Value* realize(PyObject* object, const source::Source*) override {
-    ++looks_;
-    return adopt(share(object));
-  }
-  value::Set* at(size_t set) { return value::as<value::Set>(values_.at(set)); }
-  size_t number_of(value::Value* value) {
-    const auto known = std::ranges::find(values_, value);
-    const auto number = static_cast<size_t>(known - values_.begin());
-    if (known == values_.end()) values_.push_back(value);
-    return number;
-  }
-
-  source::Pool pool_;
-  guards::FactList facts_{pool_};
-  std::vector<value::Value*> values_;
-  size_t looks_ = 0;
-};
-
-/// Real objects, whose values are constants or containers of constants.
-class TestObjects {
- public:
-  void add(nb::object object) { objects_.add(object.ptr(), values_.constant(object.ptr())); }
-  bool knows(nb::object object) const { return objects_.find(object.ptr()) != nullptr; }
-  /// True if it is the value that add() noted.
-  bool pins(nb::object object) { return objects_.pinned(object.ptr()) == objects_.find(object.ptr()); }
-  void note_dict_of(nb::object object) { objects_.note_dict_of(object.ptr()); }
-  void refuse_as_dict(nb::object dict) const { objects_.refuse_as_dict(dict.ptr()); }
-  /// True if the variables are those of an earlier call.
-  bool has_variables(nb::object dict) {
-    const value::Namespace* names = objects_.namespace_of(dict.ptr(), pool_.pinned(dict.ptr()));
-    return !namespaces_.insert(names).second;
-  }
-  size_t count() const {
-    size_t all = 0;
-    objects_.each([&](value::Value*) { ++all; });
-    objects_.each_namespace([&](value::Value*) { ++all; });
-    return all;
-  }
-
- private:
-  source::Pool pool_;
-  TestValues values_;
-  trace::KnownObjects objects_{values_, pool_};
-  std::set<const value::Namespace*> namespaces_;
 };
 
 /// Numbers and tensors in variables, which are known by their places.
@@ -260,15 +168,6 @@ void bind_parts_testing(nb::module_& m) {
       .def("pop", &TestValues::pop)
       .def("members", &TestValues::members)
       .def("real", &TestValues::real);
-  nb::class_<TestObjects>(m, "TestObjects")
-      .def(nb::init<>())
-      .def("add", &TestObjects::add)
-      .def("knows", &TestObjects::knows)
-      .def("pins", &TestObjects::pins)
-      .def("note_dict_of", &TestObjects::note_dict_of)
-      .def("refuse_as_dict", &TestObjects::refuse_as_dict)
-      .def("has_variables", &TestObjects::has_variables)
-      .def("count", &TestObjects::count);
   nb::class_<TestNumbers>(m, "TestNumbers")
       .def(nb::init<>())
       .def("saw", &TestNumbers::saw)

@@ -56,7 +56,7 @@ Value* made_by(Trace& trace, Owned<> maker, const char* name) {
     PyErr_Clear();
     cannot(Reason::CallSkipped, name);
   }
-  value::Class* cls = trace.new_class(std::move(made), {}, {});
+  value::Class* cls = trace.classes.add(std::move(made), {}, {});
   cls->maker = trace.keep(std::move(maker));
   return cls;
 }

@@ -114,7 +114,7 @@ Value* type_has_subclass(Trace& trace, const Args& args) {
 
 Value* mro_of(Trace& trace, const Args& args) {
   auto [cls] = positional<1>(args, 1);
-  trace.guard_mro(class_argument(trace, cls));
+  trace.classes.guard_mro(class_argument(trace, cls));
   PyObject* mro = class_argument(trace, cls)->tp_mro;
   std::vector<Value*> items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i)

@@ -50,7 +50,7 @@ Value* function_field(Trace& trace, Function* function, PyObject* name) {
   if (Attribute* written = find(function->fields, name)) return written->value;
   if (function->existing()) {
     Owned<> real = take(PyObject_GetAttr(function->object, name));
-    trace.guard_name(function->object, function->source, field_index(name));
+    trace.classes.guard_name(function->object, function->source, field_index(name));
     if (source::is_constant(real.get())) return trace.constant(real);
     if (!is_later_field(name)) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
     return trace.pinned(real.get());
@@ -68,7 +68,7 @@ Value* function_field(Trace& trace, Function* function, PyObject* name) {
 Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
   trace.describe(function);
   if (name == k_name || name == k_qualname) {
-    if (function->existing()) trace.guard_name(function->object, function->source, name == k_name ? 0 : 1);
+    if (function->existing()) trace.classes.guard_name(function->object, function->source, name == k_name ? 0 : 1);
     return trace.constant(name == k_name ? function->name : function->qualname);
   }
   if (name == k_code) return trace.constant(reinterpret_cast<PyObject*>(function->code));

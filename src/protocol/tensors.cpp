@@ -133,7 +133,7 @@ void refuse_replaced(Trace& trace, std::initializer_list<Value*> operands, std::
     auto* tensor = as<Tensor>(operand);
     if (!tensor) continue;
     const Unreplaced::Entry asked{tensor->record->type, first, methods.size()};
-    if (known == asked && !trace.has_written_classes()) continue;
+    if (known == asked && !trace.classes.any_written()) continue;
     known = asked;
     for (PyObject* name : methods) {
       auto own = torch().methods.find(name);

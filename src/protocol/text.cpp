@@ -185,7 +185,7 @@ Value* exception_repr(Trace& trace, Object* exception, Tuple* args) {
   static PyObject* const repr_name = intern("__repr__");
   PyTypeObject* definer = defining_class(trace.type_lookup(exception->type, repr_name));
   if (definer != reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) return nullptr;
-  trace.guard_names_in(_PyType_Name(exception->type));
+  trace.classes.guard_names_in(_PyType_Name(exception->type));
   return repr_of_items(trace, std::string(_PyType_Name(exception->type)) + "(", args->items, ")");
 }
 

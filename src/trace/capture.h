@@ -17,6 +17,7 @@
 #include "base/extensions.h"
 #include "effects/log.h"
 #include "guards/fact_list.h"
+#include "trace/classes.h"
 #include "trace/confined.h"
 #include "trace/inliner.h"
 #include "trace/known_objects.h"
@@ -40,6 +41,7 @@ class Capture : public Values {
   Progress progress{policy};
   meta::DataDependence data;  // which data-dependent values graphs may use; the program may change it
   Confinement confinement{*this};
+  Classes classes{*this, objects, facts, confinement, *pool};
   Shapes shapes;
   VaryingNumbers numbers{policy, *this, facts, shapes, *pool};
   Inliner* inliner = nullptr;
@@ -108,30 +110,13 @@ class Capture : public Values {
   bool iterates() const { return iterates_; }
   void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
 
-  // ---- classes (classes.cpp)
-  /// The raw object along the MRO (borrowed, null if absent); guarded for heap types.
-  PyObject* type_lookup(PyTypeObject* type, PyObject* name);
-  /// The same as a value, with a source relative to the type.
-  Value* type_attribute(PyTypeObject* type, PyObject* name);
-  /// Guards the type's MRO: `type.__bases__` may be assigned.
-  void guard_mro(PyTypeObject* type);
-  /// PyType_IsSubtype, guarded.
-  bool is_subtype(PyTypeObject* type, PyTypeObject* base);
-  /// Writes a class attribute; later lookups in the type or its subclasses see it. `raw` is a real object of the
-  /// value's type; both null delete.
+  // ---- classes
+  PyObject* type_lookup(PyTypeObject* type, PyObject* name) { return classes.lookup(type, name); }
+  Value* type_attribute(PyTypeObject* type, PyObject* name) { return classes.attribute(type, name); }
+  bool is_subtype(PyTypeObject* type, PyTypeObject* base) { return classes.is_subtype(type, base); }
+  bool is_made(PyTypeObject* type) const { return classes.is_made(type); }
+  /// See Classes::store.
   void store_class_attribute(value::Class* cls, PyObject* name, Value* value, PyObject* raw);
-  /// A class that the program makes: the real type has its layout, the attributes are the content of its namespace.
-  value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
-  bool is_made(PyTypeObject* type) const { return facts.is_exempt(type); }
-  /// The content of cls.__dict__: raw members by name, as the program left them.
-  value::Dict* class_names(value::Class* cls);
-  /// The member of a class under a name: a real object of the same type, and the value.
-  struct ClassEntry {
-    PyObject* raw = nullptr;
-    Value* value = nullptr;
-  };
-  /// The member of this class alone, not of its bases, as the program left it; not guarded.
-  ClassEntry own_class_entry(PyTypeObject* type, PyObject* name);
 
   // ---- effects
   const effects::Log& effects() const { return effects_; }
@@ -163,12 +148,6 @@ class Capture : public Values {
   /// Call when the program handles the exception.
   void told(Value* exception);
 
-  // ---- guards
-  bool has_written_classes() const { return !written_classes_.empty(); }
-  /// Guards the name of a class or function that the program reads; source::Kind::Name says which name.
-  void guard_name(PyObject* named, const Source* source, int64_t index);
-  /// Guards those names in a text that belong to classes and functions of this capture.
-  void guard_names_in(std::string_view text);
   /// `a is b` for existing objects; guarded if both have sources.
   bool same(Value* a, Value* b);
 
@@ -217,17 +196,11 @@ class Capture : public Values {
   void note_content(Value* container);
   void open(value::Iterator* iterator);
   Value* take_ahead(value::Iterator* iterator);
-  value::Class* written_class(PyTypeObject* type) const;
-  void show(value::Class* cls, const value::Attribute& written);
-  bool find_written(PyTypeObject* type, PyObject* name, ClassEntry& found);
-  PyObject* real_type_lookup(PyTypeObject* type, PyObject* name);
 
   effects::Log effects_;
   std::unordered_map<Value*, Value*> addresses_;
   const Source* refuses_without_ = nullptr;
-  std::unordered_map<uint64_t, PyObject*> lookups_;
-  std::vector<value::Class*> written_classes_;  // classes written to or made
-  std::vector<value::Object*> untold_;          // exceptions that models made
+  std::vector<value::Object*> untold_;  // exceptions that models made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::vector<value::Generator*> generators_;
   struct Lists final : value::ListReader {

@@ -78,7 +78,7 @@ void Capture::told(Value* exception) {
     untold_.erase(place);
     for (Value* argument : static_cast<Tuple*>(static_cast<Object*>(exception)->payload)->items)
       if (argument->kind == Kind::Constant && PyUnicode_Check(argument->object))
-        guard_names_in(utf8_of(argument->object));
+        classes.guard_names_in(utf8_of(argument->object));
   }
 }
 

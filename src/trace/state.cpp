@@ -137,7 +137,7 @@ Attributes Capture::all_attributes(Value* object) {
   refuse_late(object, nullptr);
   auto* tensor = as<Tensor>(object);
   if (tensor) refuse_unknown_dict(tensor);
-  const auto is_in_dict = [&](PyObject* name) { return !tensor || !is_outside_dict(*this, tensor, name); };
+  const auto is_in_dict = [&](PyObject* name) { return !tensor || !is_outside_dict(classes, tensor, name); };
   if (!object->existing()) {
     Attributes live;
     for (Attribute& attribute : own_attributes(object))
@@ -169,6 +169,17 @@ Attributes Capture::all_attributes(Value* object) {
     if (written->value && is_in_dict(effect.name) && !find(live, effect.name)) live.push_back(*written);
   }
   return live;
+}
+
+// ---- classes
+
+void Capture::store_class_attribute(Class* cls, PyObject* name, Value* value, PyObject* raw) {
+  confinement.changes(cls);
+  const bool anew = classes.store(cls, name, value, raw);
+  if (cls->existing() && anew)
+    effects_.add_anew(effects::Kind::StoreClassAttr, cls, name, moment());
+  else if (cls->existing())
+    effects_.add(effects::Kind::StoreClassAttr, cls, name, moment());
 }
 
 // ---- globals

@@ -9,9 +9,9 @@ namespace gramme::trace {
 using namespace value;
 using SK = source::Kind;
 
-bool is_outside_dict(Capture& capture, Tensor* tensor, PyObject* name) {
+bool is_outside_dict(Classes& classes, Tensor* tensor, PyObject* name) {
   static PyObject* const grad = intern("grad");
-  PyObject* found = name == grad ? nullptr : capture.type_lookup(tensor->record->type, name);
+  PyObject* found = name == grad ? nullptr : classes.lookup(tensor->record->type, name);
   return name == grad || (found && Py_IS_TYPE(found, &PyMemberDescr_Type));
 }
 

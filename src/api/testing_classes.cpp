@@ -1,5 +1,8 @@
-// Test-only bindings of what a capture knows of objects and classes, and of what confines it, each without a capture.
+// Test-only bindings of what a capture knows of objects, classes and exceptions, and of what confines it, each without
+// a capture.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <map>
 #include <memory>
@@ -9,6 +12,7 @@
 #include "api/testing_values.h"
 #include "trace/classes.h"
 #include "trace/confined.h"
+#include "trace/exceptions.h"
 #include "trace/known_objects.h"
 
 namespace nb = nanobind;
@@ -124,6 +128,59 @@ class TestConfinement {
   std::vector<std::unique_ptr<trace::Confined>> confined_;
 };
 
+/// Exceptions of a program, which are known by their numbers.
+class TestExceptions {
+ public:
+  size_t make(nb::object type, const std::string& text) {
+    return add(exceptions_.make(reinterpret_cast<PyTypeObject*>(type.ptr()), {values_.text(text)}));
+  }
+  void handle(std::optional<size_t> exception) { exceptions_.handled = exception ? made_.at(*exception) : nullptr; }
+  void handle_outside(size_t exception) { exceptions_.outer_handled = made_.at(exception); }
+  void raise(size_t exception) {
+    caught([&] { exceptions_.raise(made_.at(exception)); });
+  }
+  /// A call raises the error, whose text may mention a size of this value.
+  size_t fail(nb::object error, int64_t size) {
+    size_ = shapes_.add(pool_.stack(0), {2, shape::Range::kNoHigh}, size);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    return add(caught([&] { exceptions_.raise_error_with({size_}); }));
+  }
+  void told(size_t exception) { exceptions_.told(made_.at(exception), nullptr); }
+  bool is_fixed() { return shapes_.simplified(shape::SymInt(size_)).is_number(); }
+  std::optional<size_t> context(size_t exception) const {
+    const value::Value* context = made_.at(exception)->context;
+    const auto known = std::ranges::find(made_, context);
+    return context ? std::optional(static_cast<size_t>(known - made_.begin())) : std::nullopt;
+  }
+  bool leads_to(size_t from, size_t to) { return exceptions_.leads_to(made_.at(from), made_.at(to)); }
+
+ private:
+  size_t add(value::Object* exception) {
+    made_.push_back(exception);
+    return made_.size() - 1;
+  }
+  template <class Body>
+  static value::Object* caught(Body&& body) {
+    try {
+      body();
+    } catch (const value::UserError& error) {
+      return static_cast<value::Object*>(error.exception);
+    }
+    return nullptr;
+  }
+
+  source::Pool pool_;
+  TestValues values_;
+  guards::FactList facts_{pool_};
+  trace::KnownObjects objects_{values_, pool_};
+  trace::Confinement confinement_{values_};
+  trace::Classes classes_{values_, objects_, facts_, confinement_, pool_};
+  trace::Shapes shapes_;
+  trace::Exceptions exceptions_{values_, confinement_, classes_, shapes_};
+  std::vector<value::Object*> made_;
+  shape::Expr size_ = nullptr;
+};
+
 }  // namespace
 
 void bind_classes_testing(nb::module_& m) {
@@ -154,6 +211,17 @@ void bind_classes_testing(nb::module_& m) {
       .def("change", &TestConfinement::change)
       .def("put", &TestConfinement::put, "value"_a, "before"_a, "now"_a)
       .def("check", &TestConfinement::check);
+  nb::class_<TestExceptions>(m, "TestExceptions")
+      .def(nb::init<>())
+      .def("make", &TestExceptions::make)
+      .def("handle", &TestExceptions::handle, "exception"_a.none())
+      .def("handle_outside", &TestExceptions::handle_outside)
+      .def("raise_", &TestExceptions::raise)
+      .def("fail", &TestExceptions::fail)
+      .def("told", &TestExceptions::told)
+      .def("is_fixed", &TestExceptions::is_fixed)
+      .def("context", &TestExceptions::context)
+      .def("leads_to", &TestExceptions::leads_to);
 }
 
 }  // namespace gramme::api

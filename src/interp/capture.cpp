@@ -10,7 +10,6 @@
 #include "interp/module_path.h"
 #include "meta/infer.h"
 #include "torch/names.h"
-#include "trace/failures.h"
 #include "trace/finish.h"
 #include "trace/prepared.h"
 
@@ -281,7 +280,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
         if (auto segment = refused(attempt, attempt.interp.refusal())) return std::move(*segment);
         continue;
       }
-      trace::settle_failures(attempt.trace);
+      attempt.trace.exceptions.settle(attempt.trace.inliner);
       if (runs < kMostRuns && fix(policy, attempt.trace, needed)) {
         ++runs;
         continue;

@@ -83,7 +83,7 @@ bool Interpreter::holds_its_start() {
   auto all = [](const std::vector<Value*>& then, const std::vector<Value*>& now) {
     return now.size() >= then.size() && std::equal(then.begin(), then.end(), now.begin(), still_holds);
   };
-  return !returned_into_ && !ended_iterator_ && still_holds(first_handled_, trace.handled_exception()) &&
+  return !returned_into_ && !ended_iterator_ && still_holds(first_handled_, trace.exceptions.current()) &&
          all(first_root_->initial, root_->slots) && all(first_root_->initial_stack, root_->stack);
 }
 

@@ -49,7 +49,7 @@ Value* Interpreter::run_root(Frame& root) {
     ++returned_into_;
   } else {
     first_root_ = &root;
-    first_handled_ = trace.handled;
+    first_handled_ = trace.exceptions.handled;
   }
   root.root = root.chained = true;
   root_ = &root;
@@ -172,7 +172,7 @@ bool Interpreter::unwind(Frame& frame, const UserError& error) {
   note_passed(frame, error);
   const bytecode::Handler* handler = frame.code->handler(frame.current->at);
   if (!handler) return false;
-  trace.told(error.exception);
+  trace.exceptions.told(error.exception, trace.inliner);
   if (frame.chained && raise_step == SIZE_MAX) raise_step = resumable_step_;
   frame.stack.resize(handler->depth);
   if (frame.root && !watched_.empty()) check_watched(frame);
@@ -260,7 +260,7 @@ Value* Interpreter::call(Function* function, const Args& args) {
   if (joins_chain(function)) {
     frame->chained = true;
     frame->chain_depth = frame_->chain_depth + 1;
-    frame->handled = trace.handled;
+    frame->handled = trace.exceptions.handled;
   }
   if (in_module_call_ && !calls_modules(function->code)) {
     in_module_call_ = false;
@@ -321,11 +321,11 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
   struct Running {
     trace::Trace& trace;
     Generator* generator;
-    Value *handled = trace.handled, *outer = trace.outer_handled;
+    Value *handled = trace.exceptions.handled, *outer = trace.exceptions.outer_handled;
     ~Running() {
       generator->running = false;
-      trace.handled = handled;
-      trace.outer_handled = outer;
+      trace.exceptions.handled = handled;
+      trace.exceptions.outer_handled = outer;
     }
   } running{trace, generator};
   generator->running = true;
@@ -335,8 +335,8 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
   Delegated delegated = thrown ? throw_in_delegate(*generator, *thrown, raised) : Delegated{};
   if (delegated.yielded) return delegated.yielded;
   if (raised) thrown = &*raised;
-  trace.outer_handled = trace.handled_exception();
-  trace.handled = generator->handled;
+  trace.exceptions.outer_handled = trace.exceptions.current();
+  trace.exceptions.handled = generator->handled;
   try {
     if (delegated.returned) {
       frame.push(delegated.returned);
@@ -362,7 +362,7 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
     }
     throw;
   }
-  generator->handled = trace.handled;
+  generator->handled = trace.exceptions.handled;
   if (outcome.ended == Ended::Yielded) return outcome.value;
   generator->frame = nullptr;
   if (returned) *returned = outcome.value;

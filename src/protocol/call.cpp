@@ -18,7 +18,6 @@
 #include "source/constant.h"
 #include "source/leaf_types.h"
 #include "trace/getters.h"
-#include "trace/shown.h"
 #include "value/traits.h"
 
 namespace gramme::protocol {
@@ -230,7 +229,7 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
     }
   }
   if (trace.progress.is_deepest()) cannot(Reason::TooDeep);
-  if (function->code && !(function->code->co_flags & kResumed)) trace::show_as_constant(trace.scope(), function);
+  if (function->code && !(function->code->co_flags & kResumed)) trace.scope().shown().look_for_constant(function);
   const CallRule rule =
       function->object ? find_call_rule(cpython::code_of(cpython::as_function(function->object))) : nullptr;
   if (rule) {
@@ -417,7 +416,7 @@ Value* called(Trace& trace, Class* cls, const Args& args, Path) {
   if (Value* result = array_call(trace, cls->object, args)) return result;
   if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
   for (size_t i = 0; i < args.positional + args.keywords; ++i)
-    if (!trace::show_as_constant(trace.scope(), args[i])) break;
+    if (!trace.scope().shown().look_for_constant(args[i])) break;
   return construct(trace, cls, args);
 }
 

@@ -7,7 +7,6 @@
 #include "protocol/attributes.h"
 #include "protocol/names.h"
 #include "source/constant.h"
-#include "trace/failures.h"
 
 namespace gramme::protocol {
 
@@ -109,7 +108,7 @@ bool is_exception_or_none(Trace& trace, Value* value) {
 /// Sets a C field of an exception; false for other names.
 bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* value) {
   if ((name == k_cause || name == k_context) && !is_exception_or_none(trace, value)) return false;
-  if ((name == k_cause || name == k_context) && trace::leads_to(trace, value, object)) return false;  // a cycle
+  if ((name == k_cause || name == k_context) && trace.exceptions.leads_to(value, object)) return false;  // a cycle
   if (name == k_traceback && trace.see(value) != trace.none() && type_of(trace.see(value)) != &PyTraceBack_Type)
     return false;
   if (name == k_suppress_context && type_of(trace.see(value)) != &PyBool_Type) return false;

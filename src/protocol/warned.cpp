@@ -73,8 +73,8 @@ bool is_as_before(value::Value* value, PyObject* object) {
 
 }  // namespace
 
-bool shows_others(trace::Capture& capture) {
-  const auto& variables = variables_of(static_cast<Trace&>(capture), "warnings");
+bool shows_others(Trace& trace) {
+  const auto& variables = variables_of(trace, "warnings");
   PyObject* const real = PyModule_GetDict(known_module("warnings"));  // the capture's writes come later
   for (const auto& [name, now] : variables)
     if ((now.written || (now.value && now.value->written)) && !is_as_before(now.value, PyDict_GetItem(real, name)))

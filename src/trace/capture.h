@@ -4,14 +4,15 @@
 //   Value* x = capture.wrap(object, capture.pool->local(0, name));   // Lazy: nothing recorded yet
 //   Value* seen = capture.see(x);                                    // its kind, with guards
 //
-// A capture makes its values itself (trace/values.h). It knows no graph: what belongs to one graph is a Scope, and the
-// two together are a Trace (trace/trace.h). Functions that take a Capture neither add operations nor ask for them.
+// A capture makes its values itself (trace/values.h). What it knows else lies in parts, each with a rule of its own;
+// what is here joins several of them. Functions take the part that they need.
+//
+// A capture knows no graph: what belongs to one graph is a Scope, and the two together are a Trace (trace/trace.h).
 #pragma once
 #include <memory>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/extensions.h"
@@ -19,6 +20,7 @@
 #include "guards/fact_list.h"
 #include "trace/classes.h"
 #include "trace/confined.h"
+#include "trace/exceptions.h"
 #include "trace/inliner.h"
 #include "trace/known_objects.h"
 #include "trace/policy.h"
@@ -33,20 +35,21 @@ class Capture : public Values {
  public:
   explicit Capture(const Policy& policy);
 
+  const Policy& policy;
+  const Contract& contract = policy.contract;
+  meta::DataDependence data;  // which data-dependent values graphs may use; the program may change it
+  Inliner* inliner = nullptr;
+
+  // ---- parts; each has a header and tests of its own
   const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
   guards::FactList facts{*pool};
   KnownObjects objects{*this, *pool};
-  const Policy& policy;
-  const Contract& contract = policy.contract;
   Progress progress{policy};
-  meta::DataDependence data;  // which data-dependent values graphs may use; the program may change it
   Confinement confinement{*this};
   Classes classes{*this, objects, facts, confinement, *pool};
   Shapes shapes;
+  Exceptions exceptions{*this, confinement, classes, shapes};
   VaryingNumbers numbers{policy, *this, facts, shapes, *pool};
-  Inliner* inliner = nullptr;
-  Value* handled = nullptr;  // the exception handled in the innermost running generator, or by functions if none runs
-  Value* outer_handled = nullptr;  // the exception handled by whoever resumed that generator
   /// State that a higher room keeps with the capture, by type.
   template <class T>
   T& state() {
@@ -69,6 +72,8 @@ class Capture : public Values {
   Owned<> concrete(Value* value);
   /// The Python number that PyTorch's operators convert a NumPy scalar to; null if there is none.
   Value* python_number(Value* scalar);
+  /// `a is b` for existing objects; guarded if both have sources.
+  bool same(Value* a, Value* b);
   /// id(object): the same value for the same object, distinct from all other addresses asked for.
   Value* address(Value* object);
   void note_generator(value::Generator* generator) { generators_.push_back(generator); }
@@ -136,21 +141,6 @@ class Capture : public Values {
     effects_.add_quiet_call(function, std::move(operands), moment());
   }
 
-  // ---- the program's exceptions (raise.cpp)
-  value::Object* exception(PyTypeObject* type, std::vector<Value*> args);
-  [[noreturn]] void raise(value::Object* exception);
-  /// The exception of sys.exc_info(), which becomes the context of a raised one; null if there is none.
-  Value* handled_exception() const { return handled ? handled : outer_handled; }
-  /// Raises the Python error that is set as the program's exception.
-  [[noreturn]] void raise_current();
-  /// Notes that the capture wrote the exception's text: once the program can read it, the names in it are guarded.
-  void note_own_text(value::Object* exception) { untold_.push_back(exception); }
-  /// Call when the program handles the exception.
-  void told(Value* exception);
-
-  /// `a is b` for existing objects; guarded if both have sources.
-  bool same(Value* a, Value* b);
-
   // ---- where the capture stands
   const graph::Position* position() const { return inliner ? inliner->position() : nullptr; }
   /// See Inliner.
@@ -200,7 +190,6 @@ class Capture : public Values {
   effects::Log effects_;
   std::unordered_map<Value*, Value*> addresses_;
   const Source* refuses_without_ = nullptr;
-  std::vector<value::Object*> untold_;  // exceptions that models made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::vector<value::Generator*> generators_;
   struct Lists final : value::ListReader {

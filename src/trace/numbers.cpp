@@ -8,7 +8,6 @@
 #include "shape/lower.h"
 #include "trace/left_open.h"
 #include "trace/scope.h"
-#include "trace/shown.h"
 
 namespace gramme::trace {
 
@@ -217,7 +216,7 @@ PyObject* Scope::specialize(Number* number) {
 
 /// Puts inputs that are sizes before their tensor, or in its place if only its sizes are used.
 void Scope::place_symbols() {
-  const auto& shown = state<Shown>();
+  const Shown& shown = shown_;
   if (capture_.shapes.empty() && shown.empty()) return;
   std::unordered_map<const Source*, Shown::Place> places;  // also of tensors that are no longer inputs
   size_t made = 0;

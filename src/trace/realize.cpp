@@ -69,20 +69,21 @@ bool is_c_callable(PyObject* object) {
 
 /// An existing list iterator under fullgraph=True, with its position guarded. Where the graph may break, list iterators
 /// are Live: in a loop the position differs at each turn.
-Iterator* realize_list_iterator(Capture& capture, PyObject* object, const Source* source) {
-  auto* result = capture.make<Iterator>(source, object);
+Iterator* realize_list_iterator(Values& values, guards::FactList& facts, source::Pool& pool, PyObject* object,
+                                const Source* source) {
+  auto* result = values.make<Iterator>(source, object);
   result->sort = Iterator::Sequence;
-  const Source* of = capture.pool->child(source, SK::IteratorOf);
+  const Source* of = pool.child(source, SK::IteratorOf);
   PyObject* list = *cpython::list_iterator_list(object);
   result->done = !list;
   if (!list) {
-    capture.facts.add_absent(of);
+    facts.add_absent(of);
     return result;
   }
   guards::Fact position{source, guards::Kind::Position, {}};
   position.number = result->index = *cpython::list_iterator_position(object);
-  capture.facts.add(std::move(position));
-  result->parts = {capture.see(capture.wrap(list, of))};
+  facts.add(std::move(position));
+  result->parts = {values.see(values.wrap(list, of))};
   return result;
 }
 
@@ -193,7 +194,8 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
     result->step = constant(slice->step);
     return result;
   }
-  if (!policy.contract.breaks && is_list_iterator(object)) return realize_list_iterator(*this, object, source);
+  if (!policy.contract.breaks && is_list_iterator(object))
+    return realize_list_iterator(*this, facts, *pool, object, source);
   if (policy.contract.breaks && policy.iterates && cpython::iterates(object) != cpython::Iterates::Unknown) {
     auto* result = make<Iterator>(source, object);
     result->sort = Iterator::Live;

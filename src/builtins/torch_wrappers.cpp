@@ -59,7 +59,8 @@ Owned<> real_of_made(Trace& trace, Object* object, PyTypeObject* type) {
   const Owned<> compared = imported("gramme._wrappers", "compared");
   const Owned<> names = take(PyObject_CallOneArg(compared.get(), reinterpret_cast<PyObject*>(object->type)));
   if (names.get() == Py_None) return {};
-  return trace::made_instance(trace, object, [&](const Attribute& each) {
+  if (object->payload) return {};
+  return trace::made_instance(object->type, trace.all_attributes(object), [&](const Attribute& each) {
     return check(PySequence_Contains(names.get(), each.name)) ? real_of(trace, each.value, type) : Owned<>();
   });
 }

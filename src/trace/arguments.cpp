@@ -130,7 +130,9 @@ bool is_true(const Owned<>& answer) { return answer.get() == Py_True; }
 
 /// The real object for one that the program made of constants; null if it holds anything else.
 PyObject* made_object(Capture& capture, Object* object) {
-  Owned<> made = made_instance(capture, object, [&](const Attribute& each) { return capture.concrete(each.value); });
+  if (object->payload) return nullptr;
+  const auto real = [&](const Attribute& each) { return capture.concrete(each.value); };
+  Owned<> made = made_instance(object->type, capture.all_attributes(object), real);
   return made ? capture.keep(std::move(made)) : nullptr;
 }
 

@@ -215,10 +215,9 @@ class Answer {
 
   /// The tensor of an operand, detached: arrays have no gradients.
   Value* operand(PyObject* stand) {
-    static PyObject* const detach = intern("detach");
     Value* tensor = question_.below(index_of(stand));
     const bool needs = static_cast<Tensor*>(tensor)->record->requires_grad;
-    return needs ? trace_.emit_method(detach, Args{&tensor, 1, nullptr, 0}) : tensor;
+    return needs ? trace_.scope().detached(tensor) : tensor;
   }
 
   Value* emit(PyObject* call) {

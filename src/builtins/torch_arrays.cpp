@@ -32,10 +32,8 @@ Value* to_array(Trace& trace, const Args& args) {
 
 /// The array's tensor as a new object, as PyTorch returns it.
 Value* given_out(Trace& trace, const Array& array) {
-  static PyObject* const detach = intern("detach");
   if (trace.scope().state<Arrays>().given.insert(array.tensor).second) return array.tensor;
-  Value* self = array.tensor;
-  return trace.emit_method(detach, Args{&self, 1, nullptr, 0});
+  return trace.scope().detached(array.tensor);
 }
 
 /// torch.from_numpy(array), torch.as_tensor(array)

@@ -46,6 +46,11 @@ Value* Scope::emit_method(PyObject* name, const Args& args) {
   return emit_call(call, args);
 }
 
+Value* Scope::detached(Value* tensor) {
+  static PyObject* const detach = intern("detach");
+  return emit_method(detach, Args{&tensor, 1, nullptr, 0});
+}
+
 Number* Scope::emit_number(PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type,
                            meta::Interval range, Owned<> example) {
   if (graph_->length() >= capture_.policy.max_nodes) cannot(Reason::Budget, "too many operations");

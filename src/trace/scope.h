@@ -62,6 +62,7 @@ class Scope {
   /// Appends the call to the graph, with inference, mutations and aliasing; the result as a value.
   Value* emit(PyObject* function, const Args& args);
   Value* emit_method(PyObject* name, const Args& args);  // values[0] is self
+  Value* detached(Value* tensor);                        // tensor.detach()
   /// The same for a call whose result depends on earlier computations inside transforms.
   Value* emit_remembering(PyObject* function, const Args& args);
   /// Appends a call of a function of Python numbers, without inference. `example` is its present value, and all its

@@ -16,6 +16,8 @@ void bind_shape_testing(nanobind::module_& m);
 void bind_types_testing(nanobind::module_& m);
 void bind_portable_testing(nanobind::module_& m);
 void bind_scope_testing(nanobind::module_& m);
+void bind_parts_testing(nanobind::module_& m);
+void bind_classes_testing(nanobind::module_& m);
 inline void bind_testing(nanobind::module_& m) {
   bind_guards_testing(m);
   bind_meta_testing(m);
@@ -29,6 +31,8 @@ inline void bind_testing(nanobind::module_& m) {
   bind_types_testing(m);
   bind_portable_testing(m);
   bind_scope_testing(m);
+  bind_parts_testing(m);
+  bind_classes_testing(m);
 }
 
 }  // namespace gramme::api

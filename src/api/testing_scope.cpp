@@ -14,6 +14,7 @@
 #include "trace/data_numbers.h"
 #include "trace/graph_inputs.h"
 #include "trace/mode_stack.h"
+#include "trace/shown.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -221,6 +222,37 @@ class TestInputs {
   nb::list kept_;
 };
 
+/// Looks at real tensors, before or after inputs of a graph are made.
+class TestShown {
+ public:
+  void add_input(nb::object tensor) {
+    kept_.append(tensor);
+    graph_.placeholder(pool_.stack(static_cast<int>(nb::len(kept_))), meta::record_of(tensor.ptr()));
+  }
+  void look_at(nb::object object) { shown_.look_at(lazy(object)); }
+  bool look_for_constant(nb::list objects) {
+    auto* tuple = arena_.make<value::Tuple>();
+    for (nb::handle object : objects) tuple->items.push_back(lazy(nb::borrow(object)));
+    return shown_.look_for_constant(tuple);
+  }
+  /// True if the first tensor, an input before which so many were made, comes before the second.
+  bool is_before(nb::object first, size_t made_before, nb::object second, size_t made_before_second) const {
+    return shown_.place(first.ptr(), made_before) < shown_.place(second.ptr(), made_before_second);
+  }
+
+ private:
+  value::Value* lazy(nb::object object) {
+    kept_.append(object);
+    return arena_.make<value::Lazy>(pool_.stack(0), object.ptr());
+  }
+
+  Arena arena_;
+  source::Pool pool_;
+  graph::Graph graph_{arena_};
+  trace::Shown shown_{graph_};
+  nb::list kept_;
+};
+
 /// Number nodes are known by their numbers, and so are tensors.
 class TestDataNumbers {
  public:
@@ -308,6 +340,12 @@ void bind_scope_testing(nb::module_& m) {
       .def("placeholders", &TestInputs::placeholders)
       .def("compute", &TestInputs::compute, "symbol"_a, "in_body"_a)
       .def("is_computed", &TestInputs::is_computed, "symbol"_a, "in_body"_a);
+  nb::class_<TestShown>(m, "TestShown")
+      .def(nb::init<>())
+      .def("add_input", &TestShown::add_input)
+      .def("look_at", &TestShown::look_at)
+      .def("look_for_constant", &TestShown::look_for_constant)
+      .def("is_before", &TestShown::is_before);
   nb::class_<TestDataNumbers>(m, "TestDataNumbers")
       .def(nb::init<>())
       .def("infer", &TestDataNumbers::infer)

@@ -11,6 +11,7 @@
 #include "base/imported.h"
 #include "base/integer.h"
 #include "base/once.h"
+#include "base/tuple_types.h"
 #include "graph/names.h"
 #include "torch/names.h"
 
@@ -235,8 +236,8 @@ class Builder {
         return share(argument.object);
       case Argument::Tuple: {
         Owned<> items = tuple(argument.items, argument.count);
-        bool named = argument.object && PyObject_HasAttrString(argument.object, "_make");
-        return named ? take(PyObject_CallMethod(argument.object, "_make", "O", items.get())) : items;
+        bool named = argument.object && is_named_tuple(argument.object);
+        return named ? tuple_of_type(argument.object, items.get()) : items;
       }
       case Argument::List: {
         Owned<> result = take(PyList_New(argument.count));

@@ -35,17 +35,18 @@ std::vector<size_t> places(const std::vector<Node*>& nodes, const std::vector<co
 }
 
 /// Records which inputs are written, and by which nodes.
-void note_writes(const trace::Scope& scope, HandedOver& record) {
-  const std::vector<Node*>& placeholders = scope.graph().placeholders();
-  scope.writes().each_input([&](PyObject* written) {
+void note_writes(const graph::Graph& graph, const trace::GraphInputs& inputs, const effects::WriteLedger& writes,
+                 HandedOver& record) {
+  const std::vector<Node*>& placeholders = graph.placeholders();
+  writes.each_input([&](PyObject* written) {
     const auto found =
-        std::ranges::find_if(placeholders, [&](const Node* node) { return scope.inputs().object(node) == written; });
+        std::ranges::find_if(placeholders, [&](const Node* node) { return inputs.object(node) == written; });
     if (found == placeholders.end())
       record.others_written = true;
     else
       record.written.push_back(static_cast<size_t>(found - placeholders.begin()));
   });
-  for (const Node* node : scope.graph().nodes()) record.writes.push_back(scope.writes().is_by(node));
+  for (const Node* node : graph.nodes()) record.writes.push_back(writes.is_by(node));
 }
 
 /// True if an operand or the result needs a gradient, or it has several results, whose gradients are not known.
@@ -62,33 +63,32 @@ bool may_need_gradient(const Node* node) {
 }  // namespace
 
 HandedOver handed_over(const trace::Trace& trace) {
-  const trace::Scope& scope = trace.scope();
+  const graph::Graph& graph = trace.scope().graph();
+  const effects::WriteLedger& writes = trace.scope().writes();
   HandedOver record;
-  record.grad_at_start = scope.modes().grad_at_start();
-  record.writes_inputs = scope.writes().has_inputs();
-  record.has_wrappers = scope.has_wrappers();
+  record.grad_at_start = trace.scope().modes().grad_at_start();
+  record.writes_inputs = writes.has_inputs();
+  record.has_wrappers = trace.scope().has_wrappers();
   record.has_unbacked = takes_data(trace);
-  const auto& views = scope.state<trace::WrapperViews>().nodes;
-  record.returns_views =
-      std::ranges::any_of(scope.graph().outputs, [&](const Node* output) { return views.contains(output); });
-  if (record.writes_inputs) note_writes(scope, record);
+  const auto& views = trace.scope().state<trace::WrapperViews>().nodes;
+  record.returns_views = std::ranges::any_of(graph.outputs, [&](const Node* output) { return views.contains(output); });
+  if (record.writes_inputs) note_writes(graph, trace.scope().inputs(), writes, record);
   for (size_t k = 0; k < trace.shapes.assumptions.symbol_count(); ++k)
     record.unbacked.push_back(trace.shapes.assumptions.is_unbacked(shape::symbol(static_cast<int64_t>(k))));
-  record.names_read_later = scope.state<trace::ReadLater>().names();
-  const auto& read = scope.state<trace::ReadByHooks>();
-  record.inputs_read_later = places(scope.graph().placeholders(), read.inputs);
-  record.outputs_read_later = places(scope.graph().outputs, read.outputs);
+  record.names_read_later = trace.scope().state<trace::ReadLater>().names();
+  const auto& read = trace.scope().state<trace::ReadByHooks>();
+  record.inputs_read_later = places(graph.placeholders(), read.inputs);
+  record.outputs_read_later = places(graph.outputs, read.outputs);
   return record;
 }
 
 CallInputs call_inputs(const trace::Trace& trace) {
-  const trace::Scope& scope = trace.scope();
+  const std::vector<Node*>& placeholders = trace.scope().graph().placeholders();
   CallInputs inputs;
-  for (const Node* node : scope.graph().placeholders()) inputs.objects.push_back(scope.inputs().object(node));
-  if (!scope.writes().has_inputs()) return inputs;
-  scope.writes().each_input([&](PyObject* written) { inputs.written.push_back(written); });
-  const std::vector<Node*>& placeholders = scope.graph().placeholders();
-  for (const trace::Memory& each : scope.memory()) {
+  for (const Node* node : placeholders) inputs.objects.push_back(trace.scope().inputs().object(node));
+  if (!trace.scope().writes().has_inputs()) return inputs;
+  trace.scope().writes().each_input([&](PyObject* written) { inputs.written.push_back(written); });
+  for (const trace::Memory& each : trace.scope().memory()) {
     const auto found = std::ranges::find(placeholders, each.input);
     inputs.memory.emplace_back(static_cast<size_t>(found - placeholders.begin()), each.object);
   }

@@ -62,7 +62,7 @@ bool looks_at_callers(PyTypeObject* cls) {
 void follow_hook(Trace& trace, PyTypeObject* cls, PyTypeObject* subclass) {
   if (trace.is_made(cls) || trace.is_made(subclass))
     cannot(Reason::OpaqueCallback, "a __subclasshook__ asked about a class made in the capture");
-  trace::Confined confined(trace);
+  trace::Confined confined(trace.confinement, trace.inliner);
   try {
     Value* hook = protocol::get_attribute(trace, protocol::class_value(trace, cls), k_subclasshook);
     protocol::call(trace, hook, {protocol::class_value(trace, subclass)});
@@ -92,7 +92,8 @@ void guard_answer(Trace& trace, PyTypeObject* subclass, PyTypeObject* cls, bool 
   auto* object = reinterpret_cast<PyObject*>(subclass);
   if (!trace.is_made(subclass)) {
     const source::Source* source = trace.pool->pinned(reinterpret_cast<PyObject*>(cls));
-    return trace.guard({.source = source, .kind = guards::Kind::Subclass, .object = share(object), .number = answer});
+    return trace.facts.add(
+        {.source = source, .kind = guards::Kind::Subclass, .object = share(object), .number = answer});
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(subclass->tp_bases); ++i) {
     PyObject* base = PyTuple_GET_ITEM(subclass->tp_bases, i);

@@ -215,10 +215,9 @@ class Answer {
 
   /// The tensor of an operand, detached: arrays have no gradients.
   Value* operand(PyObject* stand) {
-    static PyObject* const detach = intern("detach");
     Value* tensor = question_.below(index_of(stand));
     const bool needs = static_cast<Tensor*>(tensor)->record->requires_grad;
-    return needs ? trace_.emit_method(detach, Args{&tensor, 1, nullptr, 0}) : tensor;
+    return needs ? trace_.scope().detached(tensor) : tensor;
   }
 
   Value* emit(PyObject* call) {
@@ -312,7 +311,7 @@ void guard_error_state(Trace& trace) {
   check(PyContextVar_Get(variable, nullptr, &now));
   if (!now) return;
   const source::Source* source = trace.pool->child(trace.pool->pinned(variable), source::Kind::ContextValue, 1);
-  trace.guard({source, guards::Kind::Identity, Owned<>::steal(now)});
+  trace.facts.add({source, guards::Kind::Identity, Owned<>::steal(now)});
 }
 
 /// Methods that read an array's data, such as "ndarray.item".
@@ -329,7 +328,7 @@ Value* call_of_array(Trace& trace, PyObject* callable, const Args& args) {
   PyObject* const rows = once([] { return real("numpy", "ndarray.__iter__"); });
   Value* self = args.positional ? trace.see(args[0]) : nullptr;
   if (Value* found = self ? of_record(trace, callable, self) : nullptr) return found;
-  if (trace.is_confined() || trace.scope().modes().in_level()) return nullptr;
+  if (trace.confinement.any() || trace.scope().modes().in_level()) return nullptr;
   Question question(trace);
   Owned<> answer = asked(question, callable, args, trace.contract.exact_numpy);
   if (!answer || answer.get() == Py_None) return nullptr;

@@ -46,7 +46,7 @@ Value* held(Trace& trace, Object* variable) {
   Owned<> owned = Owned<>::steal(now);
   const source::Source* source = trace.pool->child(variable->source, SK::ContextValue, int64_t{0});
   if (now != missing) return trace.wrap(now, source);
-  trace.guard_absent(source);
+  trace.facts.add_absent(source);
   return nullptr;
 }
 
@@ -65,7 +65,7 @@ Value* get(Trace& trace, const Args& args) {
   check(PyContextVar_Get(variable->object, nullptr, &own));
   Owned<> owned = Owned<>::steal(own);
   if (own) return trace.wrap(own, trace.pool->child(variable->source, SK::ContextValue, int64_t{1}));
-  trace.guard_absent(trace.pool->child(variable->source, SK::ContextValue, int64_t{1}));
+  trace.facts.add_absent(trace.pool->child(variable->source, SK::ContextValue, int64_t{1}));
   Value* missing[] = {variable};
   throw UserError{protocol::call(trace, trace.pinned(PyExc_LookupError), Args{missing, 1, nullptr, 0})};
 }
@@ -94,7 +94,7 @@ void note_token(Trace& trace, Object* variable, Object* token) {
   Value* own = trace.see(trace.wrap(cpython::token_part(token->object, 0), part(0)));
   PyObject* before = cpython::token_part(token->object, 1);
   if (own != variable || !before || !cpython::token_part(token->object, 2)) return;
-  for (int64_t which : {1, 2}) trace.guard({part(which), guards::Kind::Present, {}});
+  for (int64_t which : {1, 2}) trace.facts.add({part(which), guards::Kind::Present, {}});
   token->written = true;
   contexts.set_by[token] = {variable, trace.wrap(before, part(1)), nullptr, false};
 }

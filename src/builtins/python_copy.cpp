@@ -110,7 +110,7 @@ Value* Copier::copy_of(Set* set) {
   if (!deep_) return protocol::copy_of_set(trace_, set);
   Set* result = new_set(trace_, set->frozen);
   memo_[set] = result;
-  for (Value* key : trace::members(trace_, set))
+  for (Value* key : trace::members(trace_, trace_.facts, set))
     trace::add_member(trace_, result, as_key(trace_, item(key), KeyOf::Set));
   return result;
 }

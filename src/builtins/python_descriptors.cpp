@@ -136,7 +136,7 @@ Value* subclasses_of(Trace& trace, const Args& args) {
   }
   if (trace.is_made(cls)) return trace.list(std::move(items));
   const source::Source* source = trace.pool->pinned(reinterpret_cast<PyObject*>(cls));
-  trace.guard({source, guards::Kind::Subclasses, take(PyList_AsTuple(below.get()))});
+  trace.facts.add({source, guards::Kind::Subclasses, take(PyList_AsTuple(below.get()))});
   return trace.list(std::move(items));
 }
 

@@ -43,7 +43,7 @@ Value* repr_of_exception(Trace& trace, const Args& args) {
   if (!text) cannot(Reason::ArgumentKind, "repr() of an exception");
   std::string shown = utf8_of(text);
   std::string name = type_name(trace.see(args[0]));
-  trace.guard_names_in(name);
+  trace.classes.guard_names_in(name);
   return trace.text(name + (tuple->items.size() == 1 ? "(" + shown + ")" : shown));
 }
 

@@ -4,7 +4,6 @@
 #include "cpython/features.h"
 #include "protocol/attributes.h"
 #include "trace/partials.h"
-#include "trace/shown.h"
 
 namespace gramme::builtins {
 namespace {
@@ -25,7 +24,7 @@ void set_keyword(value::Attributes& keywords, PyObject* name, Value* item) {
 Value* make_partial(Trace& trace, const Args& args) {
   if (args.positional < 1) cannot(Reason::ArgumentKind, "partial() without a function");
   for (size_t i = 0; i < args.positional + args.keywords; ++i)  // as classes' arguments, before they are seen below
-    if (!trace::show_as_constant(trace.scope(), args[i])) break;
+    if (!trace.scope().shown().look_for_constant(args[i])) break;
   for (size_t i = 0; GRAMME_PYTHON_PARTIALS_BIND && i < args.positional + args.keywords; ++i)
     if (trace::is_open_place(trace.see(args[i])->object)) cannot(Reason::ArgumentKind, "partial() with a Placeholder");
   auto* partial = trace.make<value::Partial>();

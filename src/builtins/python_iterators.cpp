@@ -56,7 +56,8 @@ Value* make_range(Trace& trace, const Args& args) {
     if (trace.see(bound)->kind == Kind::Tensor) cannot(Reason::DataDependentValue, "range() of a tensor");
   if (trace.contract.breaks)
     for (Value* bound : all_positional(args))
-      if (auto* number = trace.see_as<value::Number>(bound); number && number->expr && trace.was_needed(number->expr))
+      if (auto* number = trace.see_as<value::Number>(bound);
+          number && number->expr && trace.numbers.was_needed(number->expr))
         cannot(Reason::DataDependentValue, "a loop over a dynamic size");
   return fold_or_stop(trace, reinterpret_cast<PyObject*>(&PyRange_Type), args, "range");
 }
@@ -158,7 +159,7 @@ Value* generator_throw(Trace& trace, const Args& args) {
 Value* generator_close(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   Generator* generator = generator_argument(trace, self);
-  trace.changes(generator);
+  trace.confinement.changes(generator);
   if (!generator->started) generator->frame = nullptr;
   if (!generator->frame) return trace.none();
   value::UserError error = thrown_error(trace, trace.pinned(PyExc_GeneratorExit), nullptr);

@@ -147,7 +147,8 @@ Value* filters_mutated(Trace& trace, const Args& args) {
   trace.state<protocol::Filters>().changed = true;
   trace.call_in_replay(function, {});
   if (trace.contract.breaks)
-    trace.scope().set_late_state("a change of the filters of warnings", &protocol::shows_others);
+    trace.scope().set_late_state("a change of the filters of warnings",
+                                 [&trace] { return protocol::shows_others(trace); });
   return trace.none();
 }
 

@@ -102,7 +102,7 @@ Owned<> key_part(const Call& call, Value* value) {
   if (value->source->kind != SK::Pinned) {
     const bool stays = is_from_cache(value) || (call.of_package && is_global(value));
     if (value->kind != Kind::Object || !stays) return {};
-    trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+    trace.facts.add({value->source, guards::Kind::Identity, share(value->object)});
   }
   return share(value->object);
 }
@@ -155,7 +155,7 @@ class Doings {
 // ---- what the cache has
 
 /// True unless an operator decides how often the call is made.
-bool counts(const Trace& trace) { return !trace.is_confined(); }
+bool counts(const Trace& trace) { return !trace.confinement.any(); }
 
 cpython::Lookup find(const Call& call, const Key& key, PyObject** found) {
   return cpython::dict_lookup(*cpython::cache_table_address(call.wrapper->object), key.key.get(), found);
@@ -191,7 +191,7 @@ Value* take_hit(const Call& call, const Key& key, PyObject* found) {
     if (!address) cannot(Reason::CallUnknown, "functools.lru_cache");
     result = *address;
   }
-  trace.guard({source, guards::Kind::Present, {}});
+  trace.facts.add({source, guards::Kind::Present, {}});
   const bool constant = source::is_constant(key.key.get());
   Value* counted =
       constant ? trace.constant(key.key.get()) : trace.wrap(key.key.get(), trace.pool->pinned(key.key.get()));
@@ -206,7 +206,7 @@ void trace_alone(const Call& call) {
   std::optional<trace::Confined> confined;
   static const std::unordered_set<const Value*> nothing;
   if (!trace.effects().empty() && !call.of_package) {
-    confined.emplace(trace);
+    confined.emplace(trace.confinement, trace.inliner);
     confined->runs_later(nothing, [](const Value* holder, PyObject*, const Value*) {
       if (holder->written) cannot(Reason::CallSkipped, "a function with a cache, which reads what was changed");
     });
@@ -271,7 +271,7 @@ Value* call_cached(Trace& trace, const Args& args) {
   if (is_of_torch(call.wrapped)) return trace_wrapped(call, true);
   const bool traced = !trace.contract.breaks || call.of_package;  // then tracing it is allowed
   const bool readable = wrapper->existing() && !wrapper->written && cpython::is_lru_cache(wrapper->object) &&
-                        (!trace.is_confined() || call.of_package) && !varies(call);
+                        (!trace.confinement.any() || call.of_package) && !varies(call);
   if (Key key = readable ? key_of(call) : Key()) {
     PyObject* found = nullptr;
     const cpython::Lookup lookup = find(call, key, &found);

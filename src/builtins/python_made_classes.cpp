@@ -14,9 +14,9 @@ namespace {
 /// frame is unknown.
 Owned<> calling_module(Trace& trace, size_t outward, const char* function) {
   static PyObject* const kName = intern("__name__");
-  --trace.frameless;  // the function's own frame
+  --trace.progress.frameless;  // the function's own frame
   const trace::CallSite site = trace.inliner->call_site(outward);
-  ++trace.frameless;
+  ++trace.progress.frameless;
   if (!site.globals) cannot(Reason::CallSkipped, function);
   Value* name = trace.global(site.globals, kName);
   PyObject* known = name ? trace.constant_of(name) : nullptr;
@@ -56,7 +56,7 @@ Value* made_by(Trace& trace, Owned<> maker, const char* name) {
     PyErr_Clear();
     cannot(Reason::CallSkipped, name);
   }
-  value::Class* cls = trace.new_class(std::move(made), {}, {});
+  value::Class* cls = trace.classes.add(std::move(made), {}, {});
   cls->maker = trace.keep(std::move(maker));
   return cls;
 }

@@ -11,7 +11,6 @@
 #include "protocol/number.h"
 #include "protocol/special.h"
 #include "protocol/tensors.h"
-#include "trace/optimizer_numbers.h"
 
 namespace gramme::builtins {
 namespace {
@@ -225,7 +224,7 @@ Value* extreme_number(Trace& trace, const std::vector<Value*>& items) {
 
 /// True if an optimizer computes with varying numbers and graphs run as they are.
 bool computes_for_optimizer(Trace& trace) {
-  return trace::is_in_optimizer(trace) || trace.state<trace::OptimizerNumbers>().seen;
+  return trace::is_in_optimizer(trace.inliner) || trace.numbers.has_of_optimizer();
 }
 
 /// The extreme of floats known only in the graph; null if there are other items.

@@ -114,7 +114,7 @@ Value* type_has_subclass(Trace& trace, const Args& args) {
 
 Value* mro_of(Trace& trace, const Args& args) {
   auto [cls] = positional<1>(args, 1);
-  trace.guard_mro(class_argument(trace, cls));
+  trace.classes.guard_mro(class_argument(trace, cls));
   PyObject* mro = class_argument(trace, cls)->tp_mro;
   std::vector<Value*> items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i)
@@ -162,7 +162,7 @@ Value* call_alias(Trace& trace, const Args& args) {
   Owned<> origin = take(PyObject_GetAttrString(alias->object, "__origin__"));
   if (std::ranges::find(kPlain, reinterpret_cast<PyTypeObject*>(origin.get())) == std::end(kPlain))
     cannot(Reason::CallUnknown, "a generic alias of a class that remembers it");
-  if (alias->source) trace.guard({alias->source, guards::Kind::Identity, share(alias->object)});
+  if (alias->source) trace.facts.add({alias->source, guards::Kind::Identity, share(alias->object)});
   return protocol::call(trace, trace.pinned(origin.get()),
                         {args.values + 1, args.positional - 1, args.names, args.keywords});
 }

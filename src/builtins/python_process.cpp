@@ -7,7 +7,7 @@ namespace {
 /// sys.exc_info(). The traceback is a stand-in that cannot leave the capture.
 Value* exception_info(Trace& trace, const Args& args) {
   positional<0>(args, 0);
-  Value* handled = trace.handled_exception();
+  Value* handled = trace.exceptions.current();
   if (!handled) return trace.tuple({trace.none(), trace.none(), trace.none()});
   auto* traceback = trace.make<value::Object>();
   traceback->type = &PyTraceBack_Type;
@@ -17,7 +17,7 @@ Value* exception_info(Trace& trace, const Args& args) {
 
 Value* exception(Trace& trace, const Args& args) {
   positional<0>(args, 0);
-  Value* handled = trace.handled_exception();
+  Value* handled = trace.exceptions.current();
   return handled ? handled : trace.none();
 }
 

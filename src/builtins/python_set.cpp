@@ -74,7 +74,7 @@ Value* pop(Trace& trace, const Args& args) {
   auto [self] = positional<1>(args, 1);
   Set* set = changing_set(trace, self);
   if (set->entries.size() == 0) raise_key_error(trace, trace.text("pop from an empty set"));
-  if (Value* key = trace::pop_member(trace, set)) return key;
+  if (Value* key = trace::pop_member(trace, trace.facts, set)) return key;
   cannot(Reason::ArgumentKind, "set.pop() of several objects");
 }
 

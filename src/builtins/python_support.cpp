@@ -161,7 +161,7 @@ PyObject* leaf(Trace& trace, Value* value) {
   if (!seen->object || !seen->existing())
     cannot(Reason::ArgumentKind, std::string("a new object of type ") + type_name(seen));
   if (seen->source->kind != source::Kind::Pinned)
-    trace.guard({.source = seen->source, .kind = guards::Kind::Identity, .object = share(seen->object)});
+    trace.facts.add({.source = seen->source, .kind = guards::Kind::Identity, .object = share(seen->object)});
   return seen->object;
 }
 

@@ -34,8 +34,8 @@ bool holder_changed(Trace& trace, const source::Source* source) {
     bool by_name = source->kind == source::Kind::Attr || holder->kind == value::Kind::Namespace;
     changed |= by_name ? trace.effects().contains(kind, holder, source->key.get()) : holder->written;
   };
-  trace.each_known([&](Value* holder) { ask(holder, effects::Kind::StoreAttr); });
-  trace.each_namespace([&](Value* holder) { ask(holder, effects::Kind::StoreGlobal); });
+  trace.objects.each([&](Value* holder) { ask(holder, effects::Kind::StoreAttr); });
+  trace.objects.each_namespace([&](Value* holder) { ask(holder, effects::Kind::StoreGlobal); });
   return changed;
 }
 

@@ -22,7 +22,7 @@ Value* to_array(Trace& trace, const Args& args) {
   protocol::refuse_subclass(tensor, "Tensor.numpy");
   refuse_tensor(tensor, "Tensor.numpy of such a tensor");
   const bool plain = args.positional == 1 && !args.keywords && !trace.scope().requires_grad(tensor);
-  if (!plain || trace.is_confined() || !traces_arrays()) cannot(Reason::DataDependentValue, "Tensor.numpy");
+  if (!plain || trace.confinement.any() || !traces_arrays()) cannot(Reason::DataDependentValue, "Tensor.numpy");
   PyObject* const dtype_of = once([] { return helper("has_dtype"); });
   if (take(PyObject_CallOneArg(dtype_of, meta::dtype_object(*tensor->record))).get() != Py_True)
     cannot(Reason::CallUnknown, "Tensor.numpy of a dtype that NumPy lacks");
@@ -32,10 +32,8 @@ Value* to_array(Trace& trace, const Args& args) {
 
 /// The array's tensor as a new object, as PyTorch returns it.
 Value* given_out(Trace& trace, const Array& array) {
-  static PyObject* const detach = intern("detach");
   if (trace.scope().state<Arrays>().given.insert(array.tensor).second) return array.tensor;
-  Value* self = array.tensor;
-  return trace.emit_method(detach, Args{&self, 1, nullptr, 0});
+  return trace.scope().detached(array.tensor);
 }
 
 /// torch.from_numpy(array), torch.as_tensor(array)

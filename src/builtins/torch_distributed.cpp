@@ -67,7 +67,7 @@ Value* resolve_group(Trace& trace, const Args& args) {
 class Collective {
  public:
   Collective(Trace& trace, const char* name) : trace_(trace), name_(name) {
-    if (trace.is_confined() || trace.scope().modes().in_function_mode()) refuse();
+    if (trace.confinement.any() || trace.scope().modes().in_function_mode()) refuse();
   }
 
   [[noreturn]] void refuse() const { cannot(Reason::CallSkipped, std::string("torch.distributed.") + name_); }

@@ -19,7 +19,7 @@ bool has_relatives(Trace& trace, Tensor* tensor) {
   if (tensor->differentiable || !tensor->views.empty()) return true;
   bool found = false;
   if (tensor->existing())
-    trace.each_known([&](Value* value) {
+    trace.objects.each([&](Value* value) {
       auto* other = as<Tensor>(value);
       found |= other && other != tensor && other->existing() && aten::overlap(other->object, tensor->object);
     });

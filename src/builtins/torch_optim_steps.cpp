@@ -45,10 +45,10 @@ bool is_below(const source::Source* source, const source::Source* root) {
 /// True if the capture has looked into the optimizer's state.
 bool is_looked_into(Trace& trace, Value* optimizer) {
   static PyObject* const name = intern("state");
-  const size_t before = trace.facts().size();
+  const size_t before = trace.facts.all().size();
   Value* state = trace.see(protocol::get_attribute(trace, optimizer, name));
   if (state->kind != Kind::Dict || !state->source || state->written) return true;
-  return std::any_of(trace.facts().begin(), trace.facts().begin() + static_cast<std::ptrdiff_t>(before),
+  return std::any_of(trace.facts.all().begin(), trace.facts.all().begin() + static_cast<std::ptrdiff_t>(before),
                      [&](const guards::Fact& fact) { return is_below(fact.source, state->source); });
 }
 

@@ -275,7 +275,6 @@ Value* as_subclass(Trace& trace, const Args& args) {
 
 /// torch.Tensor._make_subclass(cls, data, require_grad=False): data.detach() as an instance of the class, and no view.
 Value* make_subclass(Trace& trace, const Args& args) {
-  static PyObject* const detach = intern("detach");
   auto [type, data, needs] = bind(args, 2, {"cls", "data", "require_grad"});
   auto* cls = trace.see_as<Class>(type);
   Value* tensor = trace.see_as<Tensor>(data);
@@ -283,7 +282,7 @@ Value* make_subclass(Trace& trace, const Args& args) {
   if (needs && trace.constant_of(needs) != Py_False)
     cannot(Reason::TensorSubclass, std::string("a ") + cls->type()->tp_name + " that requires a gradient from then on");
   const trace::HandlersOff off(trace.scope().modes());
-  auto* detached = as<Tensor>(trace.emit_method(detach, Args{&tensor, 1, nullptr, 0}));
+  auto* detached = as<Tensor>(trace.scope().detached(tensor));
   if (!detached) cannot(Reason::ArgumentKind, "Tensor._make_subclass");
   return as_subclass_of(trace, detached, cls->type(), false);
 }

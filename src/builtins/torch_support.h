@@ -3,7 +3,6 @@
 #include "base/once.h"
 #include "builtins/python_support.h"
 #include "protocol/tensors.h"
-#include "trace/bodies.h"
 
 namespace gramme::builtins {
 
@@ -58,8 +57,7 @@ inline value::Tensor* sized_self(Trace& trace, const Args& args, const char* met
 
 /// Ends the segment inside a body that receives gradients, where the capture does not know what `what` asks.
 inline void refuse_of_gradient(Trace& trace, const char* what) {
-  if (trace.is_confined() && trace.state<trace::OfGradients>().depth)
-    cannot(Reason::BodyUnsupported, std::string(what) + " in a hook");
+  if (trace.confinement.is_of_gradients()) cannot(Reason::BodyUnsupported, std::string(what).append(" in a hook"));
 }
 
 /// State of the scope: whether the program gave a tensor another one's storage.

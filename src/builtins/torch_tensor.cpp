@@ -45,7 +45,7 @@ Value* element_count(Trace& trace, const meta::Record& record) {
   protocol::refuse_jagged(record, "the number of elements");
   shape::Expr count = shape::constant(1);
   for (shape::SymInt size : record.sizes) count = multiply(count, size.expr());
-  if (count) return trace.expression(count);
+  if (count) return trace.numbers.expression(count);
   int64_t known = 1;
   for (shape::SymInt size : record.sizes) known *= trace.fixed(size);
   return trace.integer(known);
@@ -261,10 +261,10 @@ Value* slot(Trace& trace, Tensor* tensor, PyObject* member, PyObject* name) {
   const source::Source* source = trace.pool->child(tensor->source, SK::Slot, name);
   PyObject* found = *cpython::slot_address(tensor->object, offset);
   if (!found) {
-    trace.guard_absent(source);
+    trace.facts.add_absent(source);
     return nullptr;
   }
-  trace.guard({source, guards::Kind::Present, {}});
+  trace.facts.add({source, guards::Kind::Present, {}});
   return trace.see(trace.wrap(found, source));
 }
 
@@ -391,7 +391,7 @@ Value* checked_grad(Trace& trace, Tensor* tensor, Value* value) {
 
 /// Stores what no dict holds: a slot, or the gradient.
 void store(Trace& trace, Tensor* tensor, PyObject* name, Value* value) {
-  trace.changes(tensor);
+  trace.confinement.changes(tensor);
   if (Attribute* attribute = find(tensor->attributes, name))
     attribute->value = value;
   else

@@ -59,7 +59,8 @@ Owned<> real_of_made(Trace& trace, Object* object, PyTypeObject* type) {
   const Owned<> compared = imported("gramme._wrappers", "compared");
   const Owned<> names = take(PyObject_CallOneArg(compared.get(), reinterpret_cast<PyObject*>(object->type)));
   if (names.get() == Py_None) return {};
-  return trace::made_instance(trace, object, [&](const Attribute& each) {
+  if (object->payload) return {};
+  return trace::made_instance(object->type, trace.all_attributes(object), [&](const Attribute& each) {
     return check(PySequence_Contains(names.get(), each.name)) ? real_of(trace, each.value, type) : Owned<>();
   });
 }
@@ -112,7 +113,7 @@ Owned<> real_of(Trace& trace, Value* value, PyTypeObject* type) {
     if (Owned<> made = real_of_made(trace, object, type)) return made;
   if (value->existing() && value->object && !value->written && is_immutable(value->object)) {
     if (value->source->kind != source::Kind::Pinned)
-      trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+      trace.facts.add({value->source, guards::Kind::Identity, share(value->object)});
     return share(value->object);
   }
   cannot(Reason::TensorSubclass, std::string("the context of a ") + type->tp_name + ", which has a " +
@@ -143,7 +144,7 @@ Inside inside_of(Trace& trace, Tensor* wrapper, const std::vector<PyObject*>& na
   for (PyObject* name : names) {
     Value* part = trace.see(protocol::get_attribute(trace, wrapper, name));
     if (auto* object = as<Object>(part); object && object->existing()) {
-      trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+      trace.facts.add({object->source, guards::Kind::Identity, share(object->object)});
       check(PyList_Append(found.others.get(), take(PyTuple_Pack(2, name, object->object)).get()));
       continue;
     }

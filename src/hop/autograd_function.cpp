@@ -203,7 +203,6 @@ bool depends_on_grad_mode(const graph::Node* node) {
 /// makes two calls for that; the one of view_as() asks the tensor's class.
 Value* apply_without_gradient(Trace& trace, Applied& applied) {
   static PyObject* const k_view_as = intern("view_as");
-  static PyObject* const k_detach = intern("detach");
   NoGrad no_grad(trace);
   applied.run_forward(trace);
   applied.check(trace);
@@ -214,9 +213,8 @@ Value* apply_without_gradient(Trace& trace, Applied& applied) {
   for (Value*& output : applied.outputs) {
     auto* tensor = as<Tensor>(output);
     if (!tensor || !applied.is_argument(tensor)) continue;
-    Value* self[] = {tensor};
     output = trace.scope().requires_grad(tensor)
-                 ? trace.scope().emit_method(k_detach, Args{self, 1, nullptr, 0})
+                 ? trace.scope().detached(tensor)
                  : protocol::call(trace, protocol::get_attribute(trace, tensor, k_view_as), {tensor});
   }
   no_grad.end();

@@ -30,7 +30,7 @@ Body::Body(Trace& trace, const char* prefix, Effects effects, Floats floats)
       floatless_(floats == Floats::Never || (floats == Floats::Own && !trace.contract.as_is)) {
   trace.enter_opaque();
   trace.scope().state<trace::FloatlessBodies>().depth += floatless_;
-  if (effects == Effects::Forbidden) confined_.emplace(trace);
+  if (effects == Effects::Forbidden) confined_.emplace(trace.confinement, trace.inliner);
 }
 
 Body::~Body() {
@@ -182,7 +182,7 @@ Owned<> real_part(Trace& trace, Value* value, const char* what) {
     return result;
   }
   if (!value->object) return share(real_function(trace, value, what));
-  if (value->source) trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+  if (value->source) trace.facts.add({value->source, guards::Kind::Identity, share(value->object)});
   return share(value->object);
 }
 
@@ -193,7 +193,7 @@ PyObject* real_function(Trace& trace, Value* value, const char* what) {
   auto* partial = as<Partial>(value);
   if (!partial || partial->object) {
     if (!value->object || !PyCallable_Check(value->object)) cannot(Reason::ArgumentKind, what);
-    if (value->source) trace.guard({value->source, guards::Kind::Identity, share(value->object)});
+    if (value->source) trace.facts.add({value->source, guards::Kind::Identity, share(value->object)});
     return value->object;
   }
   PyObject* const make = once([] { return imported("functools", "partial").release(); });

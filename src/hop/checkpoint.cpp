@@ -123,7 +123,7 @@ PyObject* contexts_function(Trace& trace, Value* function) {
   contexts = {true, nullptr};
   Value* result;
   {
-    trace::Confined confined(trace);
+    trace::Confined confined(trace.confinement, trace.inliner);
     result = trace.see(protocol::call(trace, function, {}));
     confined.check();
   }
@@ -237,8 +237,7 @@ Value* checkpoint(Trace& trace, Function*, const Args& args) {
 /// torch.is_grad_enabled()
 Value* is_grad_enabled(Trace& trace, const Args& args) {
   PyObject* const real = once([] { return imported("torch", "is_grad_enabled").release(); });
-  if (trace.is_confined() && trace.state<trace::OfGradients>().depth)
-    cannot(Reason::BodyUnsupported, "grad mode asked for in a hook");
+  if (trace.confinement.is_of_gradients()) cannot(Reason::BodyUnsupported, "grad mode asked for in a hook");
   if (trace.state<Reentrant>().depth) {
     PyObject* const file = trace.inliner->current_function()->code->co_filename;
     if (!of_torch::is_in(file, of_torch::GradModeFile))

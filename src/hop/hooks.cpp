@@ -93,7 +93,7 @@ class AsObject {
     if (value->kind == Kind::Tensor || value->kind == Kind::Number || !value->object) return {};
     const auto before = trace_.policy.held.find(value->source->path);
     if (before != trace_.policy.held.end() && before->second.address != value->object) return {};
-    trace_.guard({value->source, guards::Kind::Identity, share(value->object)});
+    trace_.facts.add({value->source, guards::Kind::Identity, share(value->object)});
     return share(value->object);
   }
 
@@ -170,7 +170,7 @@ const char* name_of_gradient(Trace& trace, Value* hook) {
 /// While it exists, the program may use only facts about gradients that are known at capture.
 class OfGradients {
  public:
-  explicit OfGradients(Trace& trace) : depth_(trace.state<trace::OfGradients>().depth) { ++depth_; }
+  explicit OfGradients(Trace& trace) : depth_(trace.confinement.of_gradients) { ++depth_; }
   ~OfGradients() { --depth_; }
   OfGradients(const OfGradients&) = delete;
 
@@ -277,7 +277,7 @@ struct SetUpInGraph {
 
 bool graph_may_set_up(Trace& trace) {
   return trace.contract.differentiates && aten::grad_enabled() && !trace.scope().modes().in_level() &&
-         !trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace);
+         !trace.scope().graph().around() && !trace.confinement.any() && compiles_backward(trace);
 }
 
 /// BackwardHook(module, user_hooks, user_pre_hooks), an ordinary object until it is set up.
@@ -404,7 +404,7 @@ Value* register_as_it_is(Trace& trace, Tensor* tensor, Value* hook) {
   PyObject* const fill = once([] { return imported("gramme._hooks", "fill").release(); });
   const bool settled = !trace.policy.late_hooks.contains(trace.steps());
   Owned<> object = settled ? AsObject(trace)(hook) : Owned<>();
-  if (!object && (trace.scope().graph().around() || trace.is_confined())) return nullptr;
+  if (!object && (trace.scope().graph().around() || trace.confinement.any())) return nullptr;
   PyObject* kept = object ? trace.keep(std::move(object)) : pending;
   graph::Node* node = trace.scope().emit_operator(
       method_of_tensor(), {trace.scope().argument(tensor), trace.scope().attribute("hook", kept)});
@@ -426,7 +426,7 @@ Value* register_hook(Trace& trace, const Args& args) {
   // The tensor that the operator returns needs gradients only with grad mode on.
   if (trace.policy.late_hooks.contains(trace.steps()) || !aten::grad_enabled())
     return before->register_hook(trace, args);
-  if (!trace.scope().graph().around() && !trace.is_confined() && compiles_backward(trace))
+  if (!trace.scope().graph().around() && !trace.confinement.any() && compiles_backward(trace))
     return register_by_state(trace, tensor, args[1]);
   graph::Graph* body = body_or_late(trace, tensor, trace.see(args[1]));
   watch_what_it_takes(trace, body);

@@ -44,7 +44,7 @@ Value* call_operator(Trace& trace, Object* object, const Args& args) {
   if (!object->object) cannot(Reason::BodyUnsupported, "an operator that the program makes");
   const Row* row = row_of(object->object);
   if (!row) cannot(Reason::BodyUnsupported, std::string(name_of(object->object)));
-  if (object->source) trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+  if (object->source) trace.facts.add({object->source, guards::Kind::Identity, share(object->object)});
   trace.enter_opaque();
   try {
     return row->call(trace, *row, object->object, args);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/once.h"
+#include "base/tuple_types.h"
 
 namespace gramme::hop {
 
@@ -28,7 +29,7 @@ Tree::Part Tree::part(Trace& trace, Value* value) {
   Part result{value->kind, nullptr, {}, {}};
   if (auto* tuple = as<Tuple>(value)) {
     const bool named = tuple->type != &PyTuple_Type;
-    if (named && !PyObject_HasAttrString(reinterpret_cast<PyObject*>(tuple->type), "_make"))
+    if (named && !is_named_tuple(reinterpret_cast<PyObject*>(tuple->type)))
       cannot(Reason::BodyUnsupported, std::string("a function that returns a ") + tuple->type->tp_name);
     result.type = tuple->type;
     for (Value* item : tuple->items) result.items.push_back(part(trace, item));

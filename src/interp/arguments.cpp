@@ -101,14 +101,14 @@ void Interpreter::bind(Frame& frame, Function* function, const Args& args) {
     for (size_t i = std::max(first, given); i < positional; ++i) {
       if (slots[i]) continue;
       slots[i] = defaults->items[i - first];
-      trace.reads(nullptr, slots[i], function, protocol::names::k_defaults);
+      trace.confinement.reads(nullptr, slots[i], function, protocol::names::k_defaults);
     }
   }
   for (size_t i = positional; i < all; ++i) {
     if (slots[i] || !function->kwdefaults) continue;
     auto* defaults = trace.see_as<Dict>(function->kwdefaults);
     if (defaults) slots[i] = trace.dict_get(defaults, trace.constant(frame.variable(static_cast<int>(i))));
-    trace.reads(nullptr, slots[i], function, protocol::names::k_kwdefaults);
+    trace.confinement.reads(nullptr, slots[i], function, protocol::names::k_kwdefaults);
   }
   for (size_t i = 0; i < all; ++i)
     if (!slots[i]) does_not_fit(trace, function, args);

@@ -41,9 +41,9 @@ void Attempt::set_up() {
   if (trace.policy.lines) trace.policy.lines->begins();
   set_up(start_.function, start_.code, start_.locals);
   push_stack(start_.stack, start_.depth);
-  if (start_.exception) trace.handled = trace.wrap(start_.exception, trace.pool->exception());
-  if (start_.outer) trace.outer_handled = trace.wrap(start_.outer, trace.pool->exception(true));
-  handled_at_start_ = trace.handled;
+  if (start_.exception) trace.exceptions.handled = trace.wrap(start_.exception, trace.pool->exception());
+  if (start_.outer) trace.exceptions.outer_handled = trace.wrap(start_.outer, trace.pool->exception(true));
+  handled_at_start_ = trace.exceptions.handled;
   root_->jump(start_.offset);
 }
 
@@ -74,7 +74,7 @@ void Attempt::push_stack(PyObject* const* stack, int depth) {
   for (int i = 0; i < depth; ++i) {
     const source::Source* source = trace.pool->stack(i, number);
     root_->push(stack[i] ? trace.wrap(stack[i], source) : trace.null());
-    if (!stack[i]) trace.guard_absent(source);  // a NULL of the call protocol, beside the callable
+    if (!stack[i]) trace.facts.add_absent(source);  // a NULL of the call protocol, beside the callable
     if (stack[i] && trace::runs_code(trace, stack[i])) interp.watch(root_->stack.back());
   }
   root_->initial_stack = root_->stack;
@@ -95,7 +95,7 @@ Value* Attempt::given_to_caller(Value* value) {
   if (next >= start_.callers.size() || root_->locals ||
       trace.scope().writes().lasting(trace.scope().inputs().objects()))
     return nullptr;
-  if (!is_same(handled_at_start_, trace.handled) || interp.lets_go_of_code(*root_)) return nullptr;
+  if (!is_same(handled_at_start_, trace.exceptions.handled) || interp.lets_go_of_code(*root_)) return nullptr;
   const Waiting& caller = start_.callers[next];
   const bytecode::Code& code = bytecode::decode(caller.code);
   Value* result = given(caller, value);
@@ -149,9 +149,9 @@ plan::LetGo Attempt::let_go(const std::vector<Value*>& kept) const {
 }
 
 void Attempt::note_handled(End& end) {
-  end.exception = trace.handled;
-  end.exception_changed = !is_same(handled_at_start_, trace.handled);
-  if (end.exception_changed && trace.handled && !trace.handled->source)
+  end.exception = trace.exceptions.handled;
+  end.exception_changed = !is_same(handled_at_start_, trace.exceptions.handled);
+  if (end.exception_changed && trace.exceptions.handled && !trace.exceptions.handled->source)
     cannot(Reason::ReplayUnsupported, "an exception being handled");
 }
 
@@ -252,7 +252,7 @@ void Attempt::push_frames(End& end) {
   std::reverse(chain.begin(), chain.end());
   for (Frame* frame : chain) {
     if (frame->locals) cannot(Reason::ReplayUnsupported, "the dict of locals() in the middle of a function");
-    if (!is_same(frame->handled, trace.handled))
+    if (!is_same(frame->handled, trace.exceptions.handled))
       cannot(Reason::ReplayUnsupported, "an exception that a frame above handles");
     frame->left = true;
     const plan::Gives gives = gives_of(trace, *frame->back, frame->function);

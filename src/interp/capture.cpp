@@ -10,7 +10,6 @@
 #include "interp/module_path.h"
 #include "meta/infer.h"
 #include "torch/names.h"
-#include "trace/failures.h"
 #include "trace/finish.h"
 #include "trace/prepared.h"
 
@@ -58,7 +57,7 @@ std::unique_ptr<plan::Segment> idle(const Start& start, plan::GuardDescription g
 /// anything is computed, or a long loop is better run for real.
 std::unique_ptr<plan::Segment> hand_over(const Start& start, Attempt& attempt,
                                          plan::Ending ending = {"raises", "", ""}) {
-  plan::GuardDescription guards = trace::describe_guards(attempt.trace, attempt.trace.facts(), {});
+  plan::GuardDescription guards = trace::describe_guards(attempt.trace, attempt.trace.facts.all(), {});
   auto segment = idle(start, std::move(guards), plan::ExitKind::HandOver, std::move(ending));
   segment->iterates = attempt.trace.iterates();
   return segment;
@@ -135,8 +134,8 @@ bool specialize(trace::Policy& policy, const std::vector<const source::Source*>&
 bool specialize(trace::Policy& policy, const Trace& trace) {
   std::vector<const source::Source*> always;
   bool learned = false;
-  for (const source::Source* source : trace.specialized())
-    if (std::ranges::find(trace.zeros(), source) == trace.zeros().end())
+  for (const source::Source* source : trace.numbers.specialized())
+    if (std::ranges::find(trace.numbers.zeros(), source) == trace.numbers.zeros().end())
       always.push_back(source);
     else
       learned |= policy.zeros.insert(source->path).second;
@@ -145,7 +144,7 @@ bool specialize(trace::Policy& policy, const Trace& trace) {
 
 /// True if an input of the graph is a number that was later needed as a constant.
 bool takes_specialized(const Trace& trace) {
-  const auto& specialized = trace.specialized();
+  const auto& specialized = trace.numbers.specialized();
   const auto& inputs = trace.scope().graph().placeholders();
   return !specialized.empty() && std::any_of(inputs.begin(), inputs.end(), [&](const graph::Node* input) {
     return std::find(specialized.begin(), specialized.end(), input->source) != specialized.end();
@@ -208,7 +207,7 @@ Grounds grounds_of(const Trace& trace) {
   const source::Source* absent = trace.refuses_without();
   if (!absent || !is_readable(absent)) return {};
   Grounds grounds{trace.pool, {{absent, guards::Kind::Absent, {}}}};
-  for (const guards::Fact& fact : trace.facts()) {
+  for (const guards::Fact& fact : trace.facts.all()) {
     const guards::Operand operand = guards::operand(fact.kind);
     if (operand == guards::Operand::Other || operand == guards::Operand::Spec) continue;
     for (const source::Source* above = absent->base; above; above = above->base)
@@ -227,7 +226,7 @@ constexpr int kMostRuns = 3;  // attempts of a capture that sizes turned into co
 
 /// The last step at which the segment can end before what the attempt failed at.
 size_t last_step(const Attempt& attempt) {
-  return std::min({attempt.interp.resumable_step(), attempt.interp.raise_step, attempt.trace.stops_at()});
+  return std::min({attempt.interp.resumable_step(), attempt.interp.raise_step, attempt.trace.progress.stops_at()});
 }
 
 /// For a program that raises: true if only the raising instruction runs for real and earlier operations stay in a
@@ -281,7 +280,7 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
         if (auto segment = refused(attempt, attempt.interp.refusal())) return std::move(*segment);
         continue;
       }
-      trace::settle_failures(attempt.trace);
+      attempt.trace.exceptions.settle(attempt.trace.inliner);
       if (runs < kMostRuns && fix(policy, attempt.trace, needed)) {
         ++runs;
         continue;
@@ -289,10 +288,10 @@ std::unique_ptr<plan::Segment> capture(const Start& start, trace::Policy& policy
       std::unique_ptr<plan::Segment> segment = trace::finish(attempt.trace, *end);
       if (!grounds.facts.empty()) segment->guards.require(said_of(*attempt.trace.pool, grounds.facts));
       attempt.check_generators();
-      for (const source::Source* number : attempt.trace.specialized()) needed_floats.insert(number->path);
-      for (const source::Source* number : attempt.trace.zeros()) needed_floats.erase(number->path);
+      for (const source::Source* number : attempt.trace.numbers.specialized()) needed_floats.insert(number->path);
+      for (const source::Source* number : attempt.trace.numbers.zeros()) needed_floats.erase(number->path);
       if (takes_specialized(attempt.trace) && specialize(policy, attempt.trace)) continue;
-      for (const source::Source* number : attempt.trace.dynamic()) policy.dynamic.insert(number->path);
+      for (const source::Source* number : attempt.trace.numbers.varying()) policy.dynamic.insert(number->path);
       note_needed(policy, needed);
       note_floats(policy, needed_floats, *segment);
       segment->start = start.offset;

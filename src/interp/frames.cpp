@@ -28,13 +28,13 @@ void Interpreter::guard_bound(Frame& frame, int slot) {
   if (!frame.root || from_start_) return;
   Value*& initial = frame.unread[static_cast<size_t>(slot)];
   if (initial && initial == frame.slots[static_cast<size_t>(slot)])
-    trace.guard({initial->source, guards::Kind::Present, {}});
+    trace.facts.add({initial->source, guards::Kind::Present, {}});
   initial = nullptr;
 }
 
 void Interpreter::guard_unbound(const Frame& frame, int slot) {
   if (frame.root && !from_start_ && !frame.initial[static_cast<size_t>(slot)])
-    trace.guard_absent(trace.pool->local(slot, frame.variable(slot), returned_into_));
+    trace.facts.add_absent(trace.pool->local(slot, frame.variable(slot), returned_into_));
 }
 
 Value* Interpreter::held_in(Value* slot) {
@@ -83,7 +83,7 @@ bool Interpreter::holds_its_start() {
   auto all = [](const std::vector<Value*>& then, const std::vector<Value*>& now) {
     return now.size() >= then.size() && std::equal(then.begin(), then.end(), now.begin(), still_holds);
   };
-  return !returned_into_ && !ended_iterator_ && still_holds(first_handled_, trace.handled_exception()) &&
+  return !returned_into_ && !ended_iterator_ && still_holds(first_handled_, trace.exceptions.current()) &&
          all(first_root_->initial, root_->slots) && all(first_root_->initial_stack, root_->stack);
 }
 
@@ -128,7 +128,7 @@ trace::FrameState Interpreter::state(const Frame& frame) {
 
 trace::CallSite Interpreter::call_site(size_t outward) {
   const Frame* frame = frame_;
-  if (trace.frameless != frame->frameless) return {};
+  if (trace.progress.frameless != frame->frameless) return {};
   for (; outward > 0; --outward) {
     const Frame* caller = frame->generator ? nullptr : frame->back;
     if (!caller || !caller->current || caller->frameless != frame->frameless) return {};

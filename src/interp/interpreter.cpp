@@ -49,7 +49,7 @@ Value* Interpreter::run_root(Frame& root) {
     ++returned_into_;
   } else {
     first_root_ = &root;
-    first_handled_ = trace.handled;
+    first_handled_ = trace.exceptions.handled;
   }
   root.root = root.chained = true;
   root_ = &root;
@@ -78,7 +78,7 @@ void Interpreter::show_line(Frame& frame) {
   const int line = frame.code->line(frame.current->at);
   if (line == frame.shown_line || line <= 0) return;
   frame.shown_line = line;
-  trace.policy.lines->comes_to(frame.object(), line, trace.depth);
+  trace.policy.lines->comes_to(frame.object(), line, trace.progress.depth());
 }
 
 Interpreter::Outcome Interpreter::loop(Frame& frame) {
@@ -96,7 +96,7 @@ Interpreter::Outcome Interpreter::loop(Frame& frame) {
     }
     enterable_ = frame.chained && instruction.enterable ? &frame : nullptr;
     look_for_signals();
-    trace.tick();
+    trace.progress.tick();
     ++frame.pc;
     Step step = table[static_cast<int>(instruction.op)](*this, frame, instruction.arg);
     if (frame.root && !watched_.empty() && step == Step::Next) [[unlikely]]
@@ -113,7 +113,7 @@ void Interpreter::check_watched(const Frame& frame) {
   };
   for (Value* watched : watched_)
     if (!holds(frame.stack, watched) && !holds(frame.slots, watched))
-      trace.stop_at(frame.begun_step, Reason::CallSkipped, "what takes a temporary that has a finalizer");
+      trace.progress.stop_at(frame.begun_step, Reason::CallSkipped, "what takes a temporary that has a finalizer");
 }
 
 namespace {
@@ -124,11 +124,11 @@ class Current {
     trace.need_room();
     frame.back = slot;
     slot = &frame;
-    trace_.deepest = std::max(trace_.deepest, ++trace_.depth);
+    trace_.progress.enter_call();
   }
   ~Current() {
     slot_ = before_;
-    --trace_.depth;
+    trace_.progress.leave_call();
   }
 
  private:
@@ -172,7 +172,7 @@ bool Interpreter::unwind(Frame& frame, const UserError& error) {
   note_passed(frame, error);
   const bytecode::Handler* handler = frame.code->handler(frame.current->at);
   if (!handler) return false;
-  trace.told(error.exception);
+  trace.exceptions.told(error.exception, trace.inliner);
   if (frame.chained && raise_step == SIZE_MAX) raise_step = resumable_step_;
   frame.stack.resize(handler->depth);
   if (frame.root && !watched_.empty()) check_watched(frame);
@@ -203,7 +203,7 @@ Frame* Interpreter::new_frame(Function* function) {
   frame->locals = nullptr;
   frame->position = nullptr;
   frame->chained = false;
-  frame->frameless = trace.frameless;
+  frame->frameless = trace.progress.frameless;
   return frame;
 }
 
@@ -215,10 +215,10 @@ Namespace* builtins_of(trace::Trace& trace, Function* function) {
   if (builtins && PyModule_Check(builtins)) builtins = PyModule_GetDict(builtins);
   PyObject* const module = once([] { return import_module("builtins"); });
   if (!builtins || builtins == PyModule_GetDict(module))
-    return trace.namespace_of(PyModule_GetDict(module),
-                              trace.pool->child(trace.pool->pinned(module), source::Kind::InstanceDict));
+    return trace.objects.namespace_of(PyModule_GetDict(module),
+                                      trace.pool->child(trace.pool->pinned(module), source::Kind::InstanceDict));
   if (!function->existing()) cannot(Reason::SourceUnknown, "a function with builtins of its own");
-  return trace.namespace_of(builtins, trace.pool->child(function->source, source::Kind::Builtins));
+  return trace.objects.namespace_of(builtins, trace.pool->child(function->source, source::Kind::Builtins));
 }
 
 Value* Interpreter::run_body(Function* body, Dict* names) {
@@ -260,7 +260,7 @@ Value* Interpreter::call(Function* function, const Args& args) {
   if (joins_chain(function)) {
     frame->chained = true;
     frame->chain_depth = frame_->chain_depth + 1;
-    frame->handled = trace.handled;
+    frame->handled = trace.exceptions.handled;
   }
   if (in_module_call_ && !calls_modules(function->code)) {
     in_module_call_ = false;
@@ -310,7 +310,7 @@ Interpreter::Delegated Interpreter::throw_in_delegate(const Generator& generator
 
 Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* thrown, Value** returned) {
   enter_opaque();
-  trace.changes(generator);
+  trace.confinement.changes(generator);
   if (generator->running) protocol::raise(trace, PyExc_ValueError, "generator already executing");
   if (!generator->frame) {
     if (thrown) throw UserError(*thrown);
@@ -321,11 +321,11 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
   struct Running {
     trace::Trace& trace;
     Generator* generator;
-    Value *handled = trace.handled, *outer = trace.outer_handled;
+    Value *handled = trace.exceptions.handled, *outer = trace.exceptions.outer_handled;
     ~Running() {
       generator->running = false;
-      trace.handled = handled;
-      trace.outer_handled = outer;
+      trace.exceptions.handled = handled;
+      trace.exceptions.outer_handled = outer;
     }
   } running{trace, generator};
   generator->running = true;
@@ -335,8 +335,8 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
   Delegated delegated = thrown ? throw_in_delegate(*generator, *thrown, raised) : Delegated{};
   if (delegated.yielded) return delegated.yielded;
   if (raised) thrown = &*raised;
-  trace.outer_handled = trace.handled_exception();
-  trace.handled = generator->handled;
+  trace.exceptions.outer_handled = trace.exceptions.current();
+  trace.exceptions.handled = generator->handled;
   try {
     if (delegated.returned) {
       frame.push(delegated.returned);
@@ -362,7 +362,7 @@ Value* Interpreter::resume(Generator* generator, Value* sent, const UserError* t
     }
     throw;
   }
-  generator->handled = trace.handled;
+  generator->handled = trace.exceptions.handled;
   if (outcome.ended == Ended::Yielded) return outcome.value;
   generator->frame = nullptr;
   if (returned) *returned = outcome.value;

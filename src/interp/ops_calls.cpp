@@ -152,13 +152,13 @@ Step get_iter(Interpreter& interp, Frame& frame, int) {
 
 namespace {
 /// True if exhausting the iterator, which drops its container, runs code.
-bool ends_with_code(const trace::Capture& capture, Iterator* iterator) {
+bool ends_with_code(const trace::Values& values, Iterator* iterator) {
   PyObject** through = cpython::iterated_address(iterator->object);
-  const bool dies = through && *through && Py_REFCNT(*through) <= 1 + capture.references_to(*through);
-  if (dies && trace::runs_code(capture, *through)) return true;
+  const bool dies = through && *through && Py_REFCNT(*through) <= 1 + values.references_to(*through);
+  if (dies && trace::runs_code(values, *through)) return true;
   return std::any_of(iterator->parts.begin(), iterator->parts.end(), [&](Value* part) {
     auto* inner = as<Iterator>(part);
-    return inner && ends_with_code(capture, inner);
+    return inner && ends_with_code(values, inner);
   });
 }
 }  // namespace
@@ -168,7 +168,7 @@ bool ends_with_code(const trace::Capture& capture, Iterator* iterator) {
 Value* Interpreter::advance(Iterator* iterator) {
   auto [step, first] = advanced_.try_emplace({iterator, frame_->current}, resumable_step_);
   if (!first && !trace.is_at_end(iterator))
-    trace.stop_at(step->second, Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
+    trace.progress.stop_at(step->second, Reason::IteratorLive, Py_TYPE(iterator->object)->tp_name);
   advance_step_ = std::min(advance_step_, resumable_step_);
   Value* item = trace.next_of_live(iterator);
   ended_iterator_ |= !item;

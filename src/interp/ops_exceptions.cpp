@@ -1,8 +1,7 @@
-// try, except, with. trace.handled is the exception being handled; earlier ones are ordinary stack items, as in
-// CPython.
+// try, except, with. trace.exceptions.handled is the exception being handled; earlier ones are ordinary stack items, as
+// in CPython.
 #include "interp/ops.h"
 #include "protocol/iterate.h"
-#include "trace/failures.h"
 
 namespace gramme::interp {
 
@@ -10,17 +9,17 @@ using namespace value;
 
 Step push_exc_info(Interpreter& interp, Frame& frame, int) {
   Value* exception = frame.pop();
-  frame.push(interp.trace.handled ? interp.trace.handled : interp.trace.none());
+  frame.push(interp.trace.exceptions.handled ? interp.trace.exceptions.handled : interp.trace.none());
   frame.push(exception);
-  interp.trace.handled = exception;
+  interp.trace.exceptions.handled = exception;
   return Step::Next;
 }
 
 Step pop_except(Interpreter& interp, Frame& frame, int) {
-  drop(interp, frame, interp.trace.handled);
+  drop(interp, frame, interp.trace.exceptions.handled);
   Value* before = interp.trace.see(frame.pop());
-  interp.trace.handled = before == interp.trace.none() ? nullptr : before;
-  if (!interp.trace.handled_exception()) interp.raise_step = SIZE_MAX;
+  interp.trace.exceptions.handled = before == interp.trace.none() ? nullptr : before;
+  if (!interp.trace.exceptions.current()) interp.raise_step = SIZE_MAX;
   return Step::Next;
 }
 
@@ -56,7 +55,7 @@ Value* called(trace::Trace& trace, Value* cls) {
 Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
   trace::Trace& trace = interp.trace;
   if (count == 0) {
-    Value* handled = trace.handled_exception();
+    Value* handled = trace.exceptions.current();
     if (!handled) protocol::raise(trace, PyExc_RuntimeError, "No active exception to reraise");
     throw UserError{handled, true};
   }
@@ -68,8 +67,8 @@ Step raise_varargs(Interpreter& interp, Frame& frame, int count) {
     if (cause != trace.none() && !is_exception(protocol::type_of(cause)))
       protocol::raise(trace, PyExc_TypeError, "exception causes must derive from BaseException");
     if (exception->existing()) cannot(Reason::MutationUnsupported, "the cause of an exception that existed before");
-    if (trace::leads_to(trace, cause, exception)) cannot(Reason::MutationUnsupported, "a cycle of exceptions");
-    trace.changes(exception);
+    if (trace.exceptions.leads_to(cause, exception)) cannot(Reason::MutationUnsupported, "a cycle of exceptions");
+    trace.confinement.changes(exception);
     exception->cause = cause == trace.none() ? nullptr : cause;
     exception->suppress_context = true;
   }

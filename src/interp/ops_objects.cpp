@@ -5,7 +5,6 @@
 #include "cpython/encoding.h"
 #include "cpython/objects.h"
 #include "interp/ops.h"
-#include "trace/shown.h"
 
 namespace gramme::interp {
 
@@ -71,7 +70,7 @@ Step load_special(Interpreter& interp, Frame& frame, int index) {
 }
 
 Step store_attr(Interpreter& interp, Frame& frame, int index) {
-  trace::show(interp.trace.scope(), frame.peek(2));
+  interp.trace.scope().shown().look_at(frame.peek(2));
   protocol::set_attribute(interp.trace, frame.peek(1), frame.name(index), frame.peek(2));
   frame.drop(2);
   return Step::Next;

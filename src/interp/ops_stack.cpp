@@ -8,7 +8,6 @@
 #include "interp/ops.h"
 #include "trace/dying.h"
 #include "trace/literals.h"
-#include "trace/shown.h"
 
 namespace gramme::interp {
 
@@ -60,7 +59,7 @@ Step swap(Interpreter&, Frame& frame, int depth) {
   return Step::Next;
 }
 Step load_const(Interpreter& interp, Frame& frame, int index) {
-  frame.push(trace::literal(interp.trace, frame.constant(index)));
+  frame.push(interp.trace.literal(frame.constant(index)));
   return Step::Next;
 }
 Step load_small_int(Interpreter& interp, Frame& frame, int number) {
@@ -150,7 +149,7 @@ Step copy_free_vars(Interpreter& interp, Frame& frame, int count) {
 Step load_deref(Interpreter& interp, Frame& frame, int slot) {
   Value* content = interp.trace.cell_content(cell_in(interp, frame, slot), frame.globals);
   if (!content) unbound(interp, frame, slot);
-  trace::show(interp.trace.scope(), content);
+  interp.trace.scope().shown().look_at(content);
   frame.push(content);
   return Step::Next;
 }

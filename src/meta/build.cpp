@@ -1,6 +1,7 @@
 // Recursion over the argument tree.
 #include "meta/build.h"
 
+#include "base/tuple_types.h"
 #include "meta/silence.h"
 
 namespace gramme::meta {
@@ -44,9 +45,7 @@ Owned<> Builder::tuple_of(const Argument* items, uint32_t count) const {
 Owned<> Builder::build_tuple(const Argument& argument) const {
   Owned<> tuple = tuple_of(argument.items, argument.count);
   if (!argument.object || argument.object == reinterpret_cast<PyObject*>(&PyTuple_Type)) return tuple;
-  bool named = PyObject_HasAttrString(argument.object, "_make");
-  if (named) return take(PyObject_CallMethod(argument.object, "_make", "O", tuple.get()));
-  return take(PyObject_CallOneArg(argument.object, tuple.get()));
+  return tuple_of_type(argument.object, tuple.get());
 }
 
 Owned<> Builder::kwargs(const Call& call) const {

@@ -203,18 +203,19 @@ Filled computed(const Call& call, const std::vector<Level>& levels, shape::Assum
   return filled;
 }
 
-/// Keeps the outcome as long as it holds.
-const Outcome& kept(const Key& key, shape::Assumptions* assumptions, Outcome&& outcome, bool lasts, bool repeats) {
-  if (key.memoizable() && lasts) return memo->lasting.store(key, assumptions, std::move(outcome));
-  if (!key.memoizable() || !repeats || !of_thread.of_capture) return pass_once(std::move(outcome));
+/// Keeps the outcome, which was made of another or anew, as long as it holds.
+const Outcome& kept(const Key& key, shape::Assumptions* assumptions, Outcome&& outcome, const Found& of) {
+  if (key.memoizable() && of.lasts) return memo->lasting.store(key, assumptions, std::move(outcome));
+  if (!key.memoizable() || !of.repeats || !of_thread.of_capture) return pass_once(std::move(outcome));
   ++asked->program;
   return of_thread.of_capture->store(key, assumptions, std::move(outcome));
 }
 
 Found miss(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions, const Key& key) {
   Filled filled = computed(call, levels, assumptions);
-  const bool lasts = key.memoizable() && filled.lasting;
-  return {&kept(key, assumptions, std::move(filled.outcome), lasts, filled.repeats), lasts, filled.repeats};
+  Found made{nullptr, key.memoizable() && filled.lasting, filled.repeats};
+  made.outcome = &kept(key, assumptions, std::move(filled.outcome), made);
+  return made;
 }
 
 Found known_or_computed(const Call& call, const std::vector<Level>& levels, shape::Assumptions* assumptions) {
@@ -234,7 +235,7 @@ const Outcome& general(const Call& call, const std::vector<Level>& levels, shape
   if (pattern.refused()) return pass(inexpressible(pattern.refused()));
   const bool varies = takes_expressions(pattern.call());
   const Found found = known_or_computed(pattern.call(), levels, varies ? &pattern.assumptions() : nullptr);
-  return kept(key, &assumptions, pattern.instantiated(*found.outcome), found.lasts, found.repeats);
+  return kept(key, &assumptions, pattern.instantiated(*found.outcome), found);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "base/once.h"
 #include "graph/names.h"
 #include "graph/place.h"
-#include "passes/python_calls.h"
+#include "passes/bind_python.h"
 #include "torch/names.h"
 
 namespace gramme::native {

@@ -24,17 +24,17 @@ void guard_text(Trace& trace, PyTypeObject* type, PyObject* name) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || trace.is_made(type)) return;
   const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
   if (name == k_name || name == k_qualname)
-    return trace.guard_name(reinterpret_cast<PyObject*>(type), cls, name == k_name ? 0 : 1);
+    return trace.classes.guard_name(reinterpret_cast<PyObject*>(type), cls, name == k_name ? 0 : 1);
   const source::Source* source = trace.pool->child(cls, source::Kind::TypeAttr, name);
   PyObject* found = cpython::type_lookup(type, name);
-  if (!found) return trace.guard_absent(source);
+  if (!found) return trace.facts.add_absent(source);
   auto kind = source::is_constant(found) ? guards::Kind::Constant : guards::Kind::Identity;
-  trace.guard({source, kind, share(found)});
+  trace.facts.add({source, kind, share(found)});
 }
 
 /// Attributes defined by `type` itself (names, bases); null for others.
 Value* type_getset(Trace& trace, PyTypeObject* type, PyObject* name) {
-  if (name == k_mro || name == k_bases) trace.guard_mro(type);
+  if (name == k_mro || name == k_bases) trace.classes.guard_mro(type);
   if (name == k_mro) return mro_value(trace, type->tp_mro);
   if (name == k_bases) return mro_value(trace, type->tp_bases);
   if (name == k_class) return class_value(trace, Py_TYPE(type));
@@ -48,17 +48,17 @@ Value* type_getset(Trace& trace, PyTypeObject* type, PyObject* name) {
 Value* class_proxy(Trace& trace, Class* cls) {
   auto* proxy = trace.make<Object>();
   proxy->type = &PyDictProxy_Type;
-  proxy->payload = trace.class_names(cls);
+  proxy->payload = trace.classes.names_in(cls);
   return proxy;
 }
 
 /// The key under which an existing class caches its annotations. Ends the segment if Python code would compute them
 /// now.
 PyObject* name_of_annotations(Trace& trace, PyTypeObject* type) {
-  if (!GRAMME_PYTHON_ANNOTATE || trace.own_class_entry(type, k_annotations).raw) return k_annotations;
-  trace.guard_absent(
+  if (!GRAMME_PYTHON_ANNOTATE || trace.classes.own_entry(type, k_annotations).raw) return k_annotations;
+  trace.facts.add_absent(
       trace.pool->child(trace.pool->pinned(reinterpret_cast<PyObject*>(type)), source::Kind::Attr, k_annotations));
-  if (trace.own_class_entry(type, k_annotations_cache).raw) return k_annotations_cache;
+  if (trace.classes.own_entry(type, k_annotations_cache).raw) return k_annotations_cache;
   if (take(PyType_Type.tp_getattro(reinterpret_cast<PyObject*>(type), k_annotate)).get() != Py_None)
     cannot(Reason::AttributeUnknown, "annotations that are made when they are asked for");
   return k_annotations_cache;
@@ -102,18 +102,18 @@ Value* class_attribute(Trace& trace, Class* cls, PyObject* name) {
 
 /// super().name: searches the MRO of start_type after `type`.
 Value* super_attribute(Trace& trace, Super* super, PyObject* name) {
-  trace.guard_mro(super->start_type);
+  trace.classes.guard_mro(super->start_type);
   PyObject* mro = super->start_type->tp_mro;
   Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
   while (i < n && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(super->type)) ++i;
   for (++i; i < n; ++i) {
     auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
-    auto [found, value] = trace.own_class_entry(type, name);
+    auto [found, value] = trace.classes.own_entry(type, name);
     if (!found) {
       bool fixed = !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || trace.is_made(type);
       const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
       if (!fixed && !PyDict_GetItem(type_dict(type), name))  // unless the program deleted it
-        trace.guard_absent(trace.pool->child(cls, source::Kind::Attr, name));
+        trace.facts.add_absent(trace.pool->child(cls, source::Kind::Attr, name));
       continue;
     }
     value = trace.type_attribute(type, name);
@@ -138,7 +138,7 @@ void generic_set_class_attribute(Trace& trace, Class* cls, PyObject* name, Value
     cannot(Reason::MutationUnsupported, "attribute " + text + " of class " + type->tp_name);
   if (descriptor_took(trace, cls, meta, on_meta, name, value)) return;
   trace.type_lookup(type, name);  // guards the former content
-  if (!value && !trace.own_class_entry(type, name).raw)
+  if (!value && !trace.classes.own_entry(type, name).raw)
     raise(trace, PyExc_AttributeError,
           "type object '" + std::string(type->tp_name) + "' has no attribute '" + text + "'");
   PyObject* raw = value ? trace.keep(stand_in(trace, trace.see(value))) : nullptr;

@@ -50,7 +50,7 @@ Value* function_field(Trace& trace, Function* function, PyObject* name) {
   if (Attribute* written = find(function->fields, name)) return written->value;
   if (function->existing()) {
     Owned<> real = take(PyObject_GetAttr(function->object, name));
-    trace.guard_name(function->object, function->source, field_index(name));
+    trace.classes.guard_name(function->object, function->source, field_index(name));
     if (source::is_constant(real.get())) return trace.constant(real);
     if (!is_later_field(name)) cannot(Reason::AttributeUnknown, "a function's " + text_of(name));
     return trace.pinned(real.get());
@@ -68,7 +68,7 @@ Value* function_field(Trace& trace, Function* function, PyObject* name) {
 Value* function_attribute(Trace& trace, Function* function, PyObject* name) {
   trace.describe(function);
   if (name == k_name || name == k_qualname) {
-    if (function->existing()) trace.guard_name(function->object, function->source, name == k_name ? 0 : 1);
+    if (function->existing()) trace.classes.guard_name(function->object, function->source, name == k_name ? 0 : 1);
     return trace.constant(name == k_name ? function->name : function->qualname);
   }
   if (name == k_code) return trace.constant(reinterpret_cast<PyObject*>(function->code));
@@ -99,10 +99,10 @@ Value* method_attribute(Trace& trace, Method* method, PyObject* name) {
 namespace {
 
 void store_function_field(Trace& trace, Function* function, PyObject* name, Value* value) {
-  trace.changes(function);
+  trace.confinement.changes(function);
   PyObject* text = value ? trace.constant_of(value) : nullptr;
   if (function->existing() || !value) cannot(Reason::MutationUnsupported, "a function's " + text_of(name));
-  trace.changes(function);
+  trace.confinement.changes(function);
   Value* content = trace.see(value) == trace.none() ? nullptr : value;
   const Kind kind = content ? trace.see(content)->kind : Kind::Null;
   bool fits = name == k_defaults                              ? !content || kind == Kind::Tuple

@@ -8,7 +8,6 @@
 #include "protocol/subscript.h"
 #include "protocol/texts.h"
 #include "source/constant.h"
-#include "trace/shown.h"
 
 namespace gramme::protocol {
 
@@ -90,7 +89,7 @@ Value* object_attribute(Trace& trace, Object* object, PyObject* name) {
       call(trace, bind(trace, fallback, trace.type_attribute(type, k_getattr), object, type), {trace.constant(name)});
   if (fallback ==
       once([] { return take(PyObject_GetAttr(imported("torch.nn", "Module").get(), k_getattr)).release(); }))
-    trace::show(trace.scope(), found);
+    trace.scope().shown().look_at(found);
   return found;
 }
 

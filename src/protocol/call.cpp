@@ -18,7 +18,6 @@
 #include "source/constant.h"
 #include "source/leaf_types.h"
 #include "trace/getters.h"
-#include "trace/shown.h"
 #include "value/traits.h"
 
 namespace gramme::protocol {
@@ -140,8 +139,8 @@ class WithoutModes {
 /// Scope in which a model replaces a Python function.
 class Frameless {
  public:
-  explicit Frameless(Trace& trace) : trace_(trace) { ++trace.frameless; }
-  ~Frameless() { --trace_.frameless; }
+  explicit Frameless(Trace& trace) : trace_(trace) { ++trace.progress.frameless; }
+  ~Frameless() { --trace_.progress.frameless; }
   Frameless(const Frameless&) = delete;
 
  private:
@@ -229,8 +228,8 @@ Value* call_function(Trace& trace, Function* function, const Args& args) {
         break;
     }
   }
-  if (trace.depth >= trace.policy.max_depth) cannot(Reason::TooDeep);
-  if (function->code && !(function->code->co_flags & kResumed)) trace::show_as_constant(trace.scope(), function);
+  if (trace.progress.is_deepest()) cannot(Reason::TooDeep);
+  if (function->code && !(function->code->co_flags & kResumed)) trace.scope().shown().look_for_constant(function);
   const CallRule rule =
       function->object ? find_call_rule(cpython::code_of(cpython::as_function(function->object))) : nullptr;
   if (rule) {
@@ -368,7 +367,7 @@ Value* call_object(Trace& trace, Object* object, const Args& args, const source:
       return trace.emit(object->object, args);
     }
     if (PyInstanceMethod_Check(object->object)) {  // pybind11's methods are instancemethods around a function
-      if (object->source) trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+      if (object->source) trace.facts.add({object->source, guards::Kind::Identity, share(object->object)});
       return call(trace, trace.pinned(PyInstanceMethod_GET_FUNCTION(object->object)), args);
     }
   }
@@ -417,7 +416,7 @@ Value* called(Trace& trace, Class* cls, const Args& args, Path) {
   if (Value* result = array_call(trace, cls->object, args)) return result;
   if (treatment(cls->object) == Treatment::InGraph) return trace.emit(cls->object, args);
   for (size_t i = 0; i < args.positional + args.keywords; ++i)
-    if (!trace::show_as_constant(trace.scope(), args[i])) break;
+    if (!trace.scope().shown().look_for_constant(args[i])) break;
   return construct(trace, cls, args);
 }
 

@@ -188,7 +188,7 @@ Value* make_class(Trace& trace, PyTypeObject* meta, Value* name, const std::vect
     cannot(Reason::CallUnknown, "a class made without the name of its module");
   PyObject* type = cpython::make_type(meta, text, real_bases.get(), content.real.get());
   if (!type) raise_current(trace);
-  Class* made = trace.new_class(Owned<>::steal(type), std::move(content.attributes), std::move(content.raws));
+  Class* made = trace.classes.add(Owned<>::steal(type), std::move(content.attributes), std::move(content.raws));
   if (content.cell) trace.store_cell(content.cell, made);
   if (content.dict_cell) trace.store_dict(content.dict_cell, made);
   tell_names(trace, made);

@@ -130,7 +130,7 @@ void guard_abstract(Trace& trace, PyTypeObject* type) {
   PyObject* methods = Py_IS_TYPE(type, &PyType_Type) ? nullptr : PyDict_GetItem(type_dict(type), name);
   if (!methods || trace.is_made(type)) return;
   const source::Source* cls = trace.pool->pinned(reinterpret_cast<PyObject*>(type));
-  trace.guard({trace.pool->child(cls, source::Kind::TypeAttr, name), guards::Kind::Identity, share(methods)});
+  trace.facts.add({trace.pool->child(cls, source::Kind::TypeAttr, name), guards::Kind::Identity, share(methods)});
 }
 
 /// Raises the TypeError of object.__new__ for classes with abstract methods; other bases' constructors do not check.

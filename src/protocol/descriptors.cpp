@@ -7,7 +7,6 @@
 #include "protocol/attributes.h"
 #include "protocol/names.h"
 #include "source/constant.h"
-#include "trace/failures.h"
 
 namespace gramme::protocol {
 
@@ -109,11 +108,11 @@ bool is_exception_or_none(Trace& trace, Value* value) {
 /// Sets a C field of an exception; false for other names.
 bool set_exception_field(Trace& trace, Object* object, PyObject* name, Value* value) {
   if ((name == k_cause || name == k_context) && !is_exception_or_none(trace, value)) return false;
-  if ((name == k_cause || name == k_context) && trace::leads_to(trace, value, object)) return false;  // a cycle
+  if ((name == k_cause || name == k_context) && trace.exceptions.leads_to(value, object)) return false;  // a cycle
   if (name == k_traceback && trace.see(value) != trace.none() && type_of(trace.see(value)) != &PyTraceBack_Type)
     return false;
   if (name == k_suppress_context && type_of(trace.see(value)) != &PyBool_Type) return false;
-  trace.changes(object);
+  trace.confinement.changes(object);
   if (name == k_cause)
     object->cause = value, object->suppress_context = true;
   else if (name == k_context)
@@ -143,7 +142,7 @@ void set_class(Trace& trace, Object* object, Value* value) {
   Owned<> like = take(PyBaseObject_Type.tp_new(object->type, none.get(), nullptr));
   if (cls && trace.type_lookup(cls->type(), finalizer)) cannot(Reason::MutationUnsupported, "a class with __del__");
   if (PyObject_GenericSetAttr(like.get(), k_class, given.get()) < 0) raise_current(trace);
-  trace.changes(object);
+  trace.confinement.changes(object);
   if (object->existing()) trace.store_slot_attribute(object, k_class, cls);
   object->type = cls->type();
 }

@@ -115,8 +115,8 @@ Iterator* entries_iterator(Trace& trace, Value* container, bool backwards) {
     trace.load(dict);
     iterator->index = backwards ? static_cast<Py_ssize_t>(dict->entries.size()) : 0;
   } else if (auto* set = as<Set>(inner)) {
-    trace::guard_places(trace, set);
-    if (!set->placed) iterator->parts.push_back(trace.tuple(trace::members(trace, set)));
+    trace::guard_places(trace.facts, set);
+    if (!set->placed) iterator->parts.push_back(trace.tuple(trace::members(trace, trace.facts, set)));
   } else if (auto* instance = as<InstanceDict>(inner)) {
     std::vector<Value*> names;
     for (const Attribute& attribute : trace.all_attributes(instance->owner))

@@ -41,11 +41,11 @@ bool same_constants(Trace& trace, Value* left, Value* right) {
   if (left->source && right->source) {
     guards::Fact fact{left->source, result ? guards::Kind::SameAs : guards::Kind::NotSameAs, {}};
     fact.other = right->source;
-    trace.guard(std::move(fact));
+    trace.facts.add(std::move(fact));
   } else if (left->source || right->source) {
     const bool equal = result || check(PyObject_RichCompareBool(left->object, right->object, Py_EQ));
     Value *held = left->source ? left : right, *known = left->source ? right : left;
-    if (equal) trace::guard_is(trace, held->source, known->object, result);
+    if (equal) trace.facts.add_identity(held->source, known->object, result);
   }
   return result;
 }

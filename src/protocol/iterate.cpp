@@ -187,7 +187,7 @@ Value* get_iterator(Trace& trace, Value* iterable) {
 }
 
 Value* next(Trace& trace, Value* iterator) {
-  trace.tick();
+  trace.progress.tick();
   iterator = trace.see(iterator);
   if (auto* own = as<Iterator>(iterator)) {
     if (own->sort == Iterator::Live) return trace.inliner->advance(own);

@@ -11,7 +11,6 @@
 #include "protocol/special.h"
 #include "source/constant.h"
 #include "torch/names.h"
-#include "trace/optimizer_numbers.h"
 
 namespace gramme::protocol {
 
@@ -175,7 +174,7 @@ Owned<> example(PyObject* function, PyTypeObject* type, std::initializer_list<Va
 
 /// Guards a varying float to lie in an interval, which becomes its bounds.
 Interval guarded(Trace& trace, const Number* number, Interval around) {
-  trace.guard(guards::between(number->source, around.low, around.high));
+  trace.facts.add(guards::between(number->source, around.low, around.high));
   return around;
 }
 
@@ -254,7 +253,7 @@ Expr expression_of(Value* seen) {
 
 Value* number_by(Trace& trace, Expr e, PyObject* function, Value* left, Value* right) {
   if (!e || !(trace.shapes.assumptions.hint(e) || trace.shapes.assumptions.is_unbacked(e))) return nullptr;
-  Value* made = trace.expression(e);
+  Value* made = trace.numbers.expression(e);
   auto* number = as<Number>(made);
   if (!number) {
     trace.scope().skip_name(function);
@@ -352,7 +351,7 @@ Value* number_power(Trace& trace, PyObject* function, Value* base, Value* expone
 Value* number_root(Trace& trace, PyObject* function, Value* operand) {
   auto* number = as<Number>(operand);
   if (!trace.contract.counts() || !number) return nullptr;
-  if (number->expr && !trace.state<trace::OptimizerNumbers>().seen) return nullptr;
+  if (number->expr && !trace.numbers.has_of_optimizer()) return nullptr;
   const Interval range = number->range;
   if (!range.known() || range.low < 0) return nullptr;
   if (!trace.contract.as_is) function = of_torch::object(of_torch::SymSqrt);

@@ -9,13 +9,13 @@ namespace gramme::protocol {
 using namespace value;
 
 Object* make_exception(Trace& trace, PyTypeObject* type, std::vector<Value*> args) {
-  return trace.exception(type, std::move(args));
+  return trace.exceptions.make(type, std::move(args));
 }
 
 void raise(Trace& trace, PyObject* type, const std::string& message) {
   Object* exception = make_exception(trace, reinterpret_cast<PyTypeObject*>(type), {trace.text(message)});
-  trace.note_own_text(exception);
-  trace.raise(exception);
+  trace.exceptions.note_own_text(exception);
+  trace.exceptions.raise(exception);
 }
 
 void raise(Trace& trace, Value* exception) {
@@ -26,10 +26,10 @@ void raise(Trace& trace, Value* exception) {
   auto* object = as<Object>(exception);
   if (!object || !PyType_IsSubtype(object->type, base))
     raise(trace, PyExc_TypeError, "exceptions must derive from BaseException");
-  trace.raise(object);
+  trace.exceptions.raise(object);
 }
 
-void raise_current(Trace& trace) { trace.raise_current(); }
+void raise_current(Trace& trace) { trace.exceptions.raise_error(); }
 
 namespace {
 

@@ -10,7 +10,6 @@
 #include "graph/graph.h"
 #include "protocol/number.h"
 #include "protocol/operator_table.h"
-#include "trace/optimizer_numbers.h"
 
 namespace gramme::protocol {
 
@@ -212,7 +211,7 @@ std::optional<bool> decided_by_int(Trace& trace, const Origin& origin, const Com
   constexpr double kMostSteps = 0x1p23;
   const shape::Expr symbol = origin.symbol->symbol;
   const std::optional<int64_t> now = trace.shapes.assumptions.hint(symbol);
-  if (symbol->type != shape::Type::Int || !trace.state<trace::OptimizerNumbers>().seen) return std::nullopt;
+  if (symbol->type != shape::Type::Int || !trace.numbers.has_of_optimizer()) return std::nullopt;
   if (!now || *now < 1 || static_cast<double>(*now) > kMostSteps) return std::nullopt;
   const auto number = static_cast<double>(*now);
   Decision decision(trace.scope().contents(), origin, number, {1, kMostSteps}, asked);
@@ -244,7 +243,7 @@ bool keep_side(Trace& trace, Value* value, Value* other) {
   if (!number->range.known() || !number->range.holds(now)) return false;
   if (now >= at) number->range.low = std::max(number->range.low, now == at ? at : std::nextafter(at, HUGE_VAL));
   if (now <= at) number->range.high = std::min(number->range.high, now == at ? at : std::nextafter(at, -HUGE_VAL));
-  trace.guard(guards::between(number->source, number->range.low, number->range.high));
+  trace.facts.add(guards::between(number->source, number->range.low, number->range.high));
   return true;
 }
 

@@ -125,7 +125,7 @@ Keys keys_of(Trace& trace, Value* iterable) {
 
 Keys operand_of(Trace& trace, Value* seen) {
   if (auto* set = as<Set>(seen)) {
-    trace::guard_places(trace, set);
+    trace::guard_places(trace.facts, set);
     return {set->entries, trace::real_set(trace, set)};
   }
   Keys keys;
@@ -153,7 +153,7 @@ Set* combine_by_method(Trace& trace, SetOperation operation, Set* set, const std
                        bool in_place) {
   std::vector<Keys> keys;
   for (Value* other : others) keys.push_back(keys_of(trace, other));
-  trace::guard_places(trace, set);
+  trace::guard_places(trace.facts, set);
   Owned<> places = trace::real_set(trace, set);
   Table entries = set->entries;
   for (Keys& other : keys) {
@@ -189,7 +189,7 @@ Value* combine_by_operator(Trace& trace, int op, Value* left, Value* right) {
 }
 
 Set* copy_of_set(Trace& trace, Set* set) {
-  trace::guard_places(trace, set);
+  trace::guard_places(trace.facts, set);
   auto* result = trace.make<Set>();
   result->frozen = set->frozen;
   Owned<> places = trace::real_set(trace, set);

@@ -29,7 +29,7 @@ Owned<> typing_key(Trace& trace, Value* key) {
   key = trace.see(key);
   if (key->kind == Kind::Class || key->kind == Kind::Constant) return share(key->object);
   if (key->kind == Kind::Object && key->existing() && is_typing_form(key->object)) {
-    trace.guard({key->source, guards::Kind::Identity, share(key->object)});
+    trace.facts.add({key->source, guards::Kind::Identity, share(key->object)});
     return share(key->object);
   }
   auto* tuple = as<Tuple>(key);
@@ -94,7 +94,7 @@ Value* class_item(Trace& trace, Class* cls, Value* key) {
 
 Value* typing_item(Trace& trace, Value* object, Value* key) {
   if (object->kind != Kind::Object || !object->existing() || !is_typing_form(object->object)) return nullptr;
-  trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+  trace.facts.add({object->source, guards::Kind::Identity, share(object->object)});
   return subscript(trace, object->object, key);
 }
 
@@ -109,7 +109,7 @@ Value* typing_attribute(Trace& trace, Object* object, PyObject* name) {
   if (!object->existing() || (object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !is_typing_form(object->object))
     return nullptr;
   if (!is_text(name, "__args__") && !is_text(name, "__origin__") && !is_text(name, "__parameters__")) return nullptr;
-  trace.guard({object->source, guards::Kind::Identity, share(object->object)});
+  trace.facts.add({object->source, guards::Kind::Identity, share(object->object)});
   return part_of_form(trace, object->object, name);
 }
 

@@ -100,13 +100,13 @@ bool is_hidden(Trace& trace, Tensor* tensor, PyObject* name) {
   if (cpython::instance_attribute(tensor->object, name, &found) == cpython::Lookup::NeedsPython)
     cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
   if (found) return true;
-  if (!tensor->dict_seen) trace.note_dict_of(tensor->object);
+  if (!tensor->dict_seen) trace.objects.note_dict_of(tensor->object);
   tensor->dict_seen = true;
   tensor->hides_nothing = guards::hides_nothing(tensor->object);
   if (tensor->hides_nothing)
-    trace.guard({tensor->source, guards::Kind::HidesNothing, {}});
+    trace.facts.add({tensor->source, guards::Kind::HidesNothing, {}});
   else
-    trace.guard_absent(trace.pool->child(tensor->source, source::Kind::Attr, name));
+    trace.facts.add_absent(trace.pool->child(tensor->source, source::Kind::Attr, name));
   return false;
 }
 
@@ -133,7 +133,7 @@ void refuse_replaced(Trace& trace, std::initializer_list<Value*> operands, std::
     auto* tensor = as<Tensor>(operand);
     if (!tensor) continue;
     const Unreplaced::Entry asked{tensor->record->type, first, methods.size()};
-    if (known == asked && !trace.has_written_classes()) continue;
+    if (known == asked && !trace.classes.any_written()) continue;
     known = asked;
     for (PyObject* name : methods) {
       auto own = torch().methods.find(name);
@@ -172,7 +172,8 @@ void guard_names(Trace& trace, Namespace* names, PyObject* wanted, int depth) {
     if (written != names->names.end() && written->second.written)
       cannot(Reason::CallUnknown, utf8_of(name) + ", which the program replaced");
     refuse_replacement(found, name);
-    trace.guard({trace.pool->child(names->source, source::Kind::Value, name), guards::Kind::Identity, share(found)});
+    trace.facts.add(
+        {trace.pool->child(names->source, source::Kind::Value, name), guards::Kind::Identity, share(found)});
     if (!module || depth == 0) continue;
     auto* inner = as<Module>(trace.pinned(found));
     guard_names(trace, static_cast<Namespace*>(inner->names), wanted, depth - 1);
@@ -188,7 +189,7 @@ void guard_lookups(Trace& trace, Function* function) {
   auto* real = cpython::as_function(function->object);
   PyObject* wanted = cpython::code_of(real)->co_names;
   const source::Source* source = trace.pool->child(function->source, source::Kind::Globals);
-  guard_names(trace, trace.namespace_of(real->func_globals, source), wanted, kDepth);
+  guard_names(trace, trace.objects.namespace_of(real->func_globals, source), wanted, kDepth);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(wanted); ++i) {
     PyObject* name = PyTuple_GET_ITEM(wanted, i);
     if (!cpython::type_lookup(torch().tensor, name)) continue;
@@ -199,7 +200,7 @@ void guard_lookups(Trace& trace, Function* function) {
 Value* item(Trace& trace, Tensor* tensor, const std::string& wanted) {
   static PyObject* const name = intern("item");
   refuse_torch_function(trace, tensor, wanted);
-  if (trace.contract.as_is && trace::is_in_optimizer(trace))
+  if (trace.contract.as_is && trace::is_in_optimizer(trace.inliner))
     if (Value* number = trace.scope().content(tensor)) return number;
   if (!trace.data.scalars) cannot(Reason::DataDependentValue, wanted);
   Value* self = tensor;

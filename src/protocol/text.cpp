@@ -185,7 +185,7 @@ Value* exception_repr(Trace& trace, Object* exception, Tuple* args) {
   static PyObject* const repr_name = intern("__repr__");
   PyTypeObject* definer = defining_class(trace.type_lookup(exception->type, repr_name));
   if (definer != reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) return nullptr;
-  trace.guard_names_in(_PyType_Name(exception->type));
+  trace.classes.guard_names_in(_PyType_Name(exception->type));
   return repr_of_items(trace, std::string(_PyType_Name(exception->type)) + "(", args->items, ")");
 }
 
@@ -211,7 +211,7 @@ Value* object_repr(Trace& trace, Value* seen) {
 
 Value* to_repr(Trace& trace, Value* object) {
   Trace::Deeper deeper(trace);
-  trace.tick();
+  trace.progress.tick();
   object = known(trace, trace.see(object));
   return has_own_class(object) ? object_repr(trace, object) : repr_of_kind(trace, object);
 }

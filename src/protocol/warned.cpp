@@ -73,8 +73,8 @@ bool is_as_before(value::Value* value, PyObject* object) {
 
 }  // namespace
 
-bool shows_others(trace::Capture& capture) {
-  const auto& variables = variables_of(static_cast<Trace&>(capture), "warnings");
+bool shows_others(Trace& trace) {
+  const auto& variables = variables_of(trace, "warnings");
   PyObject* const real = PyModule_GetDict(known_module("warnings"));  // the capture's writes come later
   for (const auto& [name, now] : variables)
     if ((now.written || (now.value && now.value->written)) && !is_as_before(now.value, PyDict_GetItem(real, name)))
@@ -99,7 +99,7 @@ bool warn_at(Trace& trace, const trace::CallSite& site, PyObject* text, PyTypeOb
   value::Value *type = class_value(trace, category), *line = trace.integer(site.line);
   Owned<> warning = take(PyTuple_Pack(3, text, reinterpret_cast<PyObject*>(category), line->object));
   if (!guards::is_harmless_warning(site.globals->object, warning.get())) return false;
-  trace.guard({site.globals->source, guards::Kind::Warning, std::move(warning)});
+  trace.facts.add({site.globals->source, guards::Kind::Warning, std::move(warning)});
   trace.call_in_replay(at, {trace.constant(text), type, trace.constant(site.code->co_filename), line, site.globals});
   return true;
 }

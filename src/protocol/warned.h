@@ -17,7 +17,7 @@ bool writes_filters(Trace& trace);
 
 /// True if other warnings may be shown now than at the segment's start, or in another way. False under catch_warnings()
 /// as long as the copied filters are equal, and behind it.
-bool shows_others(trace::Capture& capture);
+bool shows_others(Trace& trace);
 
 /// Issues the warning in replay, guarded by the filters neither raising it nor showing it by the program's code. False:
 /// it must be issued for real.

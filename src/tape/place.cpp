@@ -2,11 +2,10 @@
 #include "tape/place.h"
 
 #include "aten/python.h"
+#include "base/tuple_types.h"
 
 namespace gramme::native {
 namespace {
-
-bool is_named(PyObject* type) { return PyObject_HasAttrString(type, "_make"); }
 
 Owned<> sequence_at(const Place& place, Run& run) {
   auto* type = reinterpret_cast<PyTypeObject*>(place.object.get());
@@ -21,8 +20,7 @@ Owned<> sequence_at(const Place& place, Run& run) {
   for (Py_ssize_t i = 0; i < count; ++i)
     PyTuple_SET_ITEM(tuple.get(), i, object_at(place.items[static_cast<size_t>(i)], run).release());
   if (type == &PyTuple_Type) return tuple;
-  if (is_named(place.object.get())) return take(PyObject_CallMethod(place.object.get(), "_make", "O", tuple.get()));
-  return take(PyObject_CallOneArg(place.object.get(), tuple.get()));
+  return tuple_of_type(place.object.get(), tuple.get());
 }
 
 Owned<> mapping_at(const Place& place, Run& run) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "base/tuple_types.h"
 
 namespace gramme::native {
 
@@ -102,9 +103,7 @@ Owned<> build(const Operand& operand, Value&& value) {
       for (size_t i = 0; i < operand.items.size(); ++i)
         PyTuple_SET_ITEM(tuple.get(), i, build(operand.items[i], value).release());
       if (!operand.object) return tuple;
-      bool named = PyObject_HasAttrString(operand.object.get(), "_make");
-      return named ? take(PyObject_CallMethod(operand.object.get(), "_make", "O", tuple.get()))
-                   : take(PyObject_CallOneArg(operand.object.get(), tuple.get()));
+      return tuple_of_type(operand.object.get(), tuple.get());
     }
     case Operand::List: {
       Owned<> list = take(PyList_New(static_cast<Py_ssize_t>(operand.items.size())));

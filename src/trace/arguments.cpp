@@ -130,7 +130,9 @@ bool is_true(const Owned<>& answer) { return answer.get() == Py_True; }
 
 /// The real object for one that the program made of constants; null if it holds anything else.
 PyObject* made_object(Capture& capture, Object* object) {
-  Owned<> made = made_instance(capture, object, [&](const Attribute& each) { return capture.concrete(each.value); });
+  if (object->payload) return nullptr;
+  const auto real = [&](const Attribute& each) { return capture.concrete(each.value); };
+  Owned<> made = made_instance(object->type, capture.all_attributes(object), real);
   return made ? capture.keep(std::move(made)) : nullptr;
 }
 
@@ -140,7 +142,7 @@ PyObject* opaque_object(Capture& capture, Object* object) {
   PyObject* type = reinterpret_cast<PyObject*>(object->type);
   if (!is_true(take(PyObject_CallOneArg(is_opaque.get(), type)))) return nullptr;
   if (!object->existing()) return made_object(capture, object);
-  capture.guard({object->source, guards::Kind::Identity, share(object->object)});
+  capture.facts.add({object->source, guards::Kind::Identity, share(object->object)});
   return object->object;
 }
 
@@ -232,13 +234,13 @@ Argument Scope::passed(Class* seen) {
 Argument Scope::passed(Object* object) {
   PyTypeObject* const op = of_torch::type(of_torch::OpOverload);
   if (object->existing() && object->type == op) {
-    capture_.guard({object->source, guards::Kind::Identity, share(object->object)});
+    capture_.facts.add({object->source, guards::Kind::Identity, share(object->object)});
     Argument result;
     result.object = object->object;
     return result;
   }
   if (is_mesh(object)) {
-    capture_.guard({object->source, guards::Kind::Identity, share(object->object)});
+    capture_.facts.add({object->source, guards::Kind::Identity, share(object->object)});
     const auto [known, is_new] = state<HeldObjects>().try_emplace({graph_, object->object});
     if (is_new) known->second = attribute("device_mesh", object->object);
     return known->second;

@@ -25,12 +25,6 @@ struct FloatlessBodies {
   int depth = 0;
 };
 
-/// Bodies being traced that receive gradients. Only their sizes, dtype and device are known, and they run under a
-/// different grad mode than they are traced with.
-struct OfGradients {
-  int depth = 0;
-};
-
 /// What the bodies of hooks take from the graph around them: backward reads it with the content it has then. Memory
 /// that the graph makes is identified by its root tensor and the root step of the hook.
 struct ReadByHooks {

@@ -1,4 +1,4 @@
-// Making values (constants, numbers, pinned and adopted objects), looking into lazy ones, and collecting guards.
+// Values of objects that the segment holds, real objects equal to values, and the identity of objects.
 #include "trace/capture.h"
 
 #include <algorithm>
@@ -30,75 +30,7 @@ Value* Args::keyword(PyObject* name) const {
   return nullptr;
 }
 
-Capture::Capture(const Policy& policy) : policy(policy), data(policy.data) {
-  none_ = make<Constant>(nullptr, Py_None);
-  true_ = make<Constant>(nullptr, Py_True);
-  false_ = make<Constant>(nullptr, Py_False);
-  null_ = make<Null>();
-  shapes.general = policy.general;
-}
-
-PyObject* Capture::keep(Owned<> object) {
-  kept_.push_back(std::move(object));
-  return kept_.back().get();
-}
-
-Py_ssize_t Capture::references_to(PyObject* object) const {
-  return std::count_if(kept_.begin(), kept_.end(), [&](const Owned<>& kept) { return kept.get() == object; });
-}
-
-Value* Capture::constant(PyObject* object) {
-  if (object == Py_None) return none_;
-  if (object == Py_True) return true_;
-  if (object == Py_False) return false_;
-  return make<Constant>(nullptr, keep(share(object)));
-}
-
-Value* Capture::constant(Owned<> object) {
-  if (object.get() == Py_None) return none_;
-  if (object.get() == Py_True) return true_;
-  if (object.get() == Py_False) return false_;
-  return make<Constant>(nullptr, keep(std::move(object)));
-}
-
-Value* Capture::integer(int64_t n) { return constant(take(PyLong_FromLongLong(n))); }
-Value* Capture::text(const std::string& s) {
-  return constant(take(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "surrogateescape")));
-}
-
-Tuple* Capture::tuple(std::vector<Value*> items) {
-  auto* result = make<Tuple>();
-  result->items = std::move(items);
-  return result;
-}
-
-List* Capture::list(std::vector<Value*> items) {
-  auto* result = make<List>();
-  result->own_items = std::move(items);
-  return result;
-}
-
-Dict* Capture::dict() { return make<Dict>(); }
-
-Value* Capture::pinned(PyObject* object) {
-  auto found = known_.find(object);
-  if (found != known_.end()) return found->second;
-  return see(wrap(object, pool->pinned(object)));
-}
-
-Namespace* Capture::namespace_of(PyObject* dict, const Source* source) {
-  Namespace*& names = namespaces_[dict];
-  if (names) return names;
-  if (known_.contains(dict)) cannot(Reason::AttributeUnknown, "globals that are reached as a dict");
-  names = make<Namespace>(source, keep(share(dict)));
-  return names;
-}
-
-Value* Capture::wrap(PyObject* object, const Source* source) {
-  if (object == Py_None && source->kind == source::Kind::Pinned) return none_;
-  kept_.push_back(share(object));
-  return make<Lazy>(source, object);
-}
+Capture::Capture(const Policy& policy) : policy(policy), data(policy.data) { shapes.general = policy.general; }
 
 // ---- constants and containers of constants as real objects
 
@@ -204,111 +136,17 @@ Value* Capture::python_number(Value* scalar) {
   return constant(take(PyObject_CallMethod(scalar->object, "item", nullptr)));
 }
 
-Value* Capture::adopt(Owned<> object) {
+Value* Capture::adopt_held(Owned<> object) {
   PyObject* o = object.get();
-  if (source::is_constant(o) && !PyTuple_Check(o) && !PyFrozenSet_Check(o) && !PySlice_Check(o))
-    return constant(std::move(object));
-  if (PyTuple_Check(o)) {
-    auto* result = make<Tuple>();
-    result->type = Py_TYPE(o);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) result->items.push_back(adopt(share(PyTuple_GET_ITEM(o, i))));
-    return result;
-  }
-  if (PyList_CheckExact(o)) {
-    auto* result = make<List>();
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i)
-      result->own_items.push_back(adopt(share(PyList_GET_ITEM(o, i))));
-    return result;
-  }
-  if (PyDict_CheckExact(o)) {
-    auto* result = make<Dict>();
-    PyObject *key, *item;
-    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &item);)
-      result->entries.set(adopt(share(key)), adopt(share(item)));
-    return result;
-  }
-  if (PyAnySet_CheckExact(o)) {
-    auto* result = make<Set>();
-    result->frozen = PyFrozenSet_CheckExact(o);
-    Owned<> items = take(PySequence_List(o));
-    Table entries;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
-      entries.set(adopt(share(PyList_GET_ITEM(items.get(), i))), nullptr);
-    Owned<> places = take(PySet_New(nullptr));
-    if (!cpython::place_members(places.get(), o)) throw PythonError();
-    set_members(*this, result, std::move(entries), std::move(places));
-    return result;
-  }
-  if (PySlice_Check(o)) {
-    auto* slice = reinterpret_cast<PySliceObject*>(o);
-    auto* result = make<Slice>();
-    result->start = adopt(share(slice->start));
-    result->stop = adopt(share(slice->stop));
-    result->step = adopt(share(slice->step));
-    return result;
-  }
   if (PyType_Check(o) || PyCFunction_Check(o) || PyFunction_Check(o) || PyModule_Check(o)) return pinned(o);
   if (source::is_leaf(o)) return see(wrap(o, pool->pinned(o)));
-  if (auto known = known_.find(o); known != known_.end() && known->second->kind == Kind::Object &&
-                                   is_number_or_text(static_cast<Object*>(known->second)))
-    return known->second;
+  if (Value* found = objects.find(o);
+      found && found->kind == Kind::Object && is_number_or_text(static_cast<Object*>(found)))
+    return found;
   return constant(std::move(object));  // an immutable leaf of another type: dtype, device, a typing form …
 }
 
-// ---- guards
-
-namespace {
-
-/// Merges two facts that bound the same number: it lies in both intervals.
-void narrow(guards::Fact& known, const guards::Fact& other) {
-  auto end = [](const guards::Fact& fact, Py_ssize_t i) {
-    return PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(fact.object.get(), i));
-  };
-  known = guards::between(known.source, std::max(end(known, 0), end(other, 0)), std::min(end(known, 1), end(other, 1)),
-                          known.number || other.number);
-}
-
-}  // namespace
-
-namespace {
-/// Ends the segment at sources nested too deeply: functions over sources recurse to the root. Checked only now and
-/// then, since walking a long chain takes time.
-void refuse_depth(const Source* source) {
-  constexpr int kDeepestSource = 10000;
-  int depth = 0;
-  for (; source && depth <= kDeepestSource; source = source->base) ++depth;
-  if (depth > kDeepestSource) cannot(Reason::TooDeep, "an object that deep in others");
-}
-}  // namespace
-
-void Capture::guard(guards::Fact fact) {
-  using K = guards::Kind;
-  bool about_itself =
-      fact.kind == K::Type || fact.kind == K::Identity || fact.kind == K::Constant || fact.kind == K::Present;
-  if (fact.source->kind == source::Kind::Pinned && about_itself) return;
-  if (is_of_made(fact.source)) return;  // no outside reference to it can exist
-  const Source* second = fact.kind == K::Subclass ? pool->pinned(fact.object.get()) : fact.other;
-  uint64_t other = second ? second->id + 1 : 0;
-  uint64_t key = static_cast<uint64_t>(fact.source->id) << 34 | static_cast<uint64_t>(fact.kind) << 28 | other;
-  constexpr size_t kAskedEach = 256;
-  if (facts_.size() % kAskedEach == kAskedEach - 1) refuse_depth(fact.source);
-  if (fact_keys_.insert(key).second) return facts_.push_back(std::move(fact));
-  if (fact.kind != K::Content) return;
-  auto is_same = [&](const guards::Fact& known) { return known.kind == K::Content && known.source == fact.source; };
-  narrow(*std::ranges::find_if(facts_, is_same), fact);
-}
-
-void Capture::guard_type(const Source* source, PyTypeObject* type) {
-  guard({source, guards::Kind::Type, share(reinterpret_cast<PyObject*>(type))});
-}
-
-void Capture::guard_absent(const Source* source) { guard({source, guards::Kind::Absent, {}}); }
-
-void Capture::guard_length(const Source* source, size_t length) {
-  guards::Fact fact{source, guards::Kind::Length, {}};
-  fact.number = static_cast<int64_t>(length);
-  guard(std::move(fact));
-}
+// ---- identity
 
 Value* Capture::address(Value* object) {
   object = see(object);
@@ -339,7 +177,7 @@ bool Capture::same(Value* a, Value* b) {
   b = see(b);
   if (a == b) return true;
   if (is_empty_tuple(a) && is_empty_tuple(b)) return true;
-  if (is_literal(a) || is_literal(b)) return is_same_as_literal(*this, a, b);
+  if (is_literal(a) || is_literal(b)) return is_same_as_literal(facts, a, b);
   if (is_weak_reference(a) && is_weak_reference(b))  // one object may have one reference or many
     cannot(Reason::ArgumentKind, "the identity of weak references");
   bool existing =
@@ -347,7 +185,7 @@ bool Capture::same(Value* a, Value* b) {
   if (existing && a->source->kind != source::Kind::Pinned && b->source->kind != source::Kind::Pinned) {
     guards::Fact fact{a->source, guards::Kind::NotSameAs, {}};
     fact.other = b->source;
-    guard(std::move(fact));
+    facts.add(std::move(fact));
   }
   return false;
 }

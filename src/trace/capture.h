@@ -4,46 +4,52 @@
 //   Value* x = capture.wrap(object, capture.pool->local(0, name));   // Lazy: nothing recorded yet
 //   Value* seen = capture.see(x);                                    // its kind, with guards
 //
+// A capture makes its values itself (trace/values.h). What it knows else lies in parts, each with a rule of its own;
+// what is here joins several of them. Functions take the part that they need.
+//
 // A capture knows no graph: what belongs to one graph is a Scope, and the two together are a Trace (trace/trace.h).
-// Functions that take a Capture neither add operations nor ask for them.
 #pragma once
 #include <memory>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
+#include <vector>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "base/extensions.h"
-#include "base/stack.h"
 #include "effects/log.h"
-#include "guards/fact.h"
+#include "guards/fact_list.h"
+#include "trace/classes.h"
 #include "trace/confined.h"
+#include "trace/exceptions.h"
 #include "trace/inliner.h"
+#include "trace/known_objects.h"
 #include "trace/policy.h"
+#include "trace/progress.h"
 #include "trace/shapes.h"
+#include "trace/values.h"
+#include "trace/varying.h"
 
 namespace gramme::trace {
 
-class Capture {
+class Capture : public Values {
  public:
   explicit Capture(const Policy& policy);
-  virtual ~Capture() = default;
-  Capture(const Capture&) = delete;
 
-  Arena arena;
-  const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
   const Policy& policy;
   const Contract& contract = policy.contract;
   meta::DataDependence data;  // which data-dependent values graphs may use; the program may change it
-  Shapes shapes;
   Inliner* inliner = nullptr;
-  Value* handled = nullptr;  // the exception handled in the innermost running generator, or by functions if none runs
-  Value* outer_handled = nullptr;  // the exception handled by whoever resumed that generator
-  int depth = 0;                   // inlined calls
-  int deepest = 0;                 // greatest depth so far
-  int frameless = 0;               // running Python functions that are replaced by models
+
+  // ---- parts; each has a header and tests of its own
+  const std::shared_ptr<source::Pool> pool = std::make_shared<source::Pool>();
+  guards::FactList facts{*pool};
+  KnownObjects objects{*this, *pool};
+  Progress progress{policy};
+  Confinement confinement{*this};
+  Classes classes{*this, objects, facts, confinement, *pool};
+  Shapes shapes;
+  Exceptions exceptions{*this, confinement, classes, shapes};
+  VaryingNumbers numbers{policy, *this, facts, shapes, *pool};
   /// State that a higher room keeps with the capture, by type.
   template <class T>
   T& state() {
@@ -51,84 +57,23 @@ class Capture {
   }
 
   // ---- values
-  template <class T, class... A>
-  T* make(A&&... a) {
-    T* made = arena.make<T>(std::forward<A>(a)...);
-    if constexpr (std::is_base_of_v<Value, T>)
-      if (confined_) [[unlikely]]
-        confined_->add(made);
-    return made;
-  }
-  /// Keeps a real object alive until the end of the capture.
-  PyObject* keep(Owned<> object);
-  /// The number of references to the object that the capture itself holds.
-  Py_ssize_t references_to(PyObject* object) const;
-  Value* constant(PyObject* object);  // shares it
-  Value* constant(Owned<> object);
-  Value* none() const { return none_; }
-  Value* boolean(bool b) const { return b ? true_ : false_; }
-  Value* integer(int64_t n);
-  Value* integer(shape::SymInt n) { return n.is_number() ? integer(*n.number()) : expression(n.expr()); }
-  /// A Number, or a Constant if the expression has only one possible value.
-  Value* expression(shape::Expr e);
+  using Values::integer;
+  Value* integer(shape::SymInt n) { return n.is_number() ? integer(*n.number()) : numbers.expression(n.expr()); }
   /// Decides the condition by the present values, and guards the answer.
   bool decide(shape::Expr condition) { return shapes.decide(condition, position()); }
-  /// True if an earlier capture needed a size in the expression as a constant.
-  bool was_needed(shape::Expr e) const;
   /// The present value of a size or stride, as a constant from now on.
   int64_t fixed(shape::SymInt n) { return n.is_number() ? *n.number() : shapes.fix(n.expr(), position()); }
-  Value* text(const std::string& s);
-  Value* null() const { return null_; }
-  value::Tuple* tuple(std::vector<Value*> items);
-  value::List* list(std::vector<Value*> items);
-  value::Dict* dict();
   /// A builtin, type or module as a value, held by the segment; no guard (the caller has one, or it is immortal).
-  Value* pinned(PyObject* object);
-  /// The value of a real object that a pure C function made of constants: a constant, or a new container of constants.
-  Value* adopt(Owned<> object);
-  value::Namespace* namespace_of(PyObject* dict, const Source* source);
-
-  /// A lazy value for a real object at a source; nothing is guarded yet.
-  Value* wrap(PyObject* object, const Source* source);
-  /// Scope of one level of recursion into a value. A container may contain itself, so depth is limited.
-  class Deeper {
-   public:
-    explicit Deeper(Capture& capture) : capture_(capture) {
-      if (capture.nesting_ > kDeepest) cannot(Reason::TooDeep);
-      capture.need_room();
-      ++capture.nesting_;
-    }
-    ~Deeper() { --capture_.nesting_; }
-    Deeper(const Deeper&) = delete;
-
-   private:
-    static constexpr int kDeepest = 500;
-    Capture& capture_;
-  };
-  /// The value behind a Lazy, with the guards of looking into it; never a Lazy itself. All recursion into values passes
-  /// through here, so this also checks the stack.
-  Value* see(Value* value) {
-    need_room();
-    return value->kind == value::Kind::Lazy ? force(static_cast<value::Lazy*>(value)) : value;
-  }
-  template <class T>
-  T* see_as(Value* value) {
-    return value::as<T>(see(value));
-  }
+  Value* pinned(PyObject* object) { return objects.pinned(object); }
   /// The constant's object, or null for other values. Specialises a Number.
   PyObject* constant_of(Value* value);
-  /// Sources of numbers that were specialised, and of numbers that were captured as varying.
-  const std::vector<const Source*>& specialized() const { return specialized_; }
-  /// Sources of specialised floats that were 0: a running maximum or sum starts at 0 and may vary afterwards.
-  const std::vector<const Source*>& zeros() const { return zeros_; }
-  const std::vector<const Source*>& dynamic() const { return dynamic_; }
-  /// The number at its source is a constant from now on.
-  void note_specialized(const value::Number* number);
   /// A real object equal to the value if it consists of constants only (tuples, lists, dicts, sets, slices of them),
   /// else null.
   Owned<> concrete(Value* value);
   /// The Python number that PyTorch's operators convert a NumPy scalar to; null if there is none.
   Value* python_number(Value* scalar);
+  /// `a is b` for existing objects; guarded if both have sources.
+  bool same(Value* a, Value* b);
   /// id(object): the same value for the same object, distinct from all other addresses asked for.
   Value* address(Value* object);
   void note_generator(value::Generator* generator) { generators_.push_back(generator); }
@@ -169,109 +114,34 @@ class Capture {
   /// True if an existing iterator was asked for an item.
   bool iterates() const { return iterates_; }
   void describe(value::Function* function);  // fills code, defaults, closure of an existing function, guarded
-  /// Records that the attributes of an existing object are tracked. Ends the segment if its dict is tracked as a dict
-  /// already.
-  void note_dict_of(PyObject* object);
 
-  // ---- classes (classes.cpp)
-  /// The raw object along the MRO (borrowed, null if absent); guarded for heap types.
-  PyObject* type_lookup(PyTypeObject* type, PyObject* name);
-  /// The same as a value, with a source relative to the type.
-  Value* type_attribute(PyTypeObject* type, PyObject* name);
-  /// Guards the type's MRO: `type.__bases__` may be assigned.
-  void guard_mro(PyTypeObject* type);
-  /// PyType_IsSubtype, guarded.
-  bool is_subtype(PyTypeObject* type, PyTypeObject* base);
-  /// Writes a class attribute; later lookups in the type or its subclasses see it. `raw` is a real object of the
-  /// value's type; both null delete.
+  // ---- classes
+  PyObject* type_lookup(PyTypeObject* type, PyObject* name) { return classes.lookup(type, name); }
+  Value* type_attribute(PyTypeObject* type, PyObject* name) { return classes.attribute(type, name); }
+  bool is_subtype(PyTypeObject* type, PyTypeObject* base) { return classes.is_subtype(type, base); }
+  bool is_made(PyTypeObject* type) const { return classes.is_made(type); }
+  /// See Classes::store.
   void store_class_attribute(value::Class* cls, PyObject* name, Value* value, PyObject* raw);
-  /// A class that the program makes: the real type has its layout, the attributes are the content of its namespace.
-  value::Class* new_class(Owned<> type, value::Attributes attributes, std::vector<PyObject*> raws);
-  bool is_made(PyTypeObject* type) const;
-  /// True if the source leads through a class that the capture made, or an instance made with it. At the next call
-  /// those are different objects.
-  bool is_of_made(const Source* source) const;
-  /// The content of cls.__dict__: raw members by name, as the program left them.
-  value::Dict* class_names(value::Class* cls);
-  /// The member of a class under a name: a real object of the same type, and the value.
-  struct ClassEntry {
-    PyObject* raw = nullptr;
-    Value* value = nullptr;
-  };
-  /// The member of this class alone, not of its bases, as the program left it; not guarded.
-  ClassEntry own_class_entry(PyTypeObject* type, PyObject* name);
 
   // ---- effects
-  /// Call before the program changes the value. Ends the segment in a confined body (confined.h) that may not do so.
-  void changes(Value* target) {
-    if (confined_) [[unlikely]]
-      confined_->change(target);
-  }
-  /// Call when the program has read an attribute or a variable: see Confined::read.
-  void reads(const Value* owner, Value* found, Value* holder = nullptr, PyObject* name = nullptr) const {
-    if (confined_) [[unlikely]]
-      confined_->read(owner, found, holder, name);
-  }
-  /// Call when the program has written to the memory of a tensor.
-  void writes(const value::Tensor* target) {
-    if (confined_) [[unlikely]]
-      confined_->write(target);
-  }
   const effects::Log& effects() const { return effects_; }
   /// Logs a write to (target, name) whose new state is kept in the target's value.
   void note_effect(effects::Kind kind, Value* target, PyObject* name) {
-    changes(target);
+    confinement.changes(target);
     effects_.add(kind, target, name, moment());
   }
   /// Makes replay call the function. `result` stands for the value that it returns; what is rebuilt later may use it.
   void call_in_replay(PyObject* function, std::vector<Value*> operands, Value* result = nullptr) {
-    if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
+    if (confinement.any()) cannot(Reason::EffectInBody, "a call that replay makes");
     effects_.add_call(function, std::move(operands), moment(), result);
   }
   /// The same for a function that only counts something (effects::Log::add_quiet_call).
   void count_in_replay(PyObject* function, std::vector<Value*> operands) {
-    if (confined_) cannot(Reason::EffectInBody, "a call that replay makes");
+    if (confinement.any()) cannot(Reason::EffectInBody, "a call that replay makes");
     effects_.add_quiet_call(function, std::move(operands), moment());
   }
-  /// True inside a body that its operator may run any number of times.
-  bool is_confined() const { return confined_ != nullptr; }
-
-  // ---- the program's exceptions (raise.cpp)
-  value::Object* exception(PyTypeObject* type, std::vector<Value*> args);
-  [[noreturn]] void raise(value::Object* exception);
-  /// The exception of sys.exc_info(), which becomes the context of a raised one; null if there is none.
-  Value* handled_exception() const { return handled ? handled : outer_handled; }
-  /// Raises the Python error that is set as the program's exception.
-  [[noreturn]] void raise_current();
-  /// Notes that the capture wrote the exception's text: once the program can read it, the names in it are guarded.
-  void note_own_text(value::Object* exception) { untold_.push_back(exception); }
-  /// Call when the program handles the exception.
-  void told(Value* exception);
-
-  // ---- guards
-  void guard(guards::Fact fact);  // once each
-  void guard_type(const Source* source, PyTypeObject* type);
-  void guard_absent(const Source* source);
-  bool has_written_classes() const { return !written_classes_.empty(); }
-  void guard_length(const Source* source, size_t length);
-  /// Guards the name of a class or function that the program reads; source::Kind::Name says which name.
-  void guard_name(PyObject* named, const Source* source, int64_t index);
-  /// Guards those names in a text that belong to classes and functions of this capture.
-  void guard_names_in(std::string_view text);
-  const std::vector<guards::Fact>& facts() const { return facts_; }
-  /// `a is b` for existing objects; guarded if both have sources.
-  bool same(Value* a, Value* b);
 
   // ---- where the capture stands
-  /// Counts one unit of work against the budget.
-  void tick() {
-    if (++instructions_ > policy.max_instructions) cannot(policy.beyond);
-  }
-  /// Call before recursing: ends the segment if the thread's stack is nearly used up.
-  void need_room() const {
-    if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < lowest_) [[unlikely]]
-      gramme::need_room();
-  }
   const graph::Position* position() const { return inliner ? inliner->position() : nullptr; }
   /// See Inliner.
   void enter_opaque() {
@@ -279,26 +149,10 @@ class Capture {
   }
   /// Number of steps begun; 0 before the first.
   size_t steps() const { return inliner ? inliner->steps() : 0; }
-  /// Starts again with the segment ending before this step.
-  [[noreturn]] void stop_at(size_t step, Reason reason, const std::string& detail) {
-    stop_at_ = step;
-    cannot(reason, detail);
-  }
-  size_t stops_at() const { return stop_at_; }
   /// Notes that the capture ends because the source holds nothing yet. The real call fills it, so later captures can
   /// continue.
   void refuses_without(const Source* source) { refuses_without_ = source; }
   const Source* refuses_without() const { return refuses_without_; }
-
-  /// Every value made from a real object with identity.
-  template <class F>
-  void each_known(F&& f) {
-    for (auto& [object, value] : known_) f(value);
-  }
-  template <class F>
-  void each_namespace(F&& f) {
-    for (auto& [dict, names] : namespaces_) f(names);
-  }
 
  protected:
   /// Number of operations so far: the position of an effect in the graph.
@@ -310,17 +164,8 @@ class Capture {
   virtual PyObject* specialized_value(value::Number* number) = 0;
 
  private:
-  friend class Confined;
-  Value* force(value::Lazy* lazy);
-  Value* realize(PyObject* object, const Source* source);
-  Value* number(PyObject* object, const Source* source);
-  bool varies(PyObject* object, const Source* source) const;
-  bool is_known_constant(const Source* source) const;
-  bool is_below_module(const Source* source) const;
-  bool strides_vary(const meta::Record* record, const Source* source);
-  std::vector<shape::Expr> varying_sizes(PyObject* tensor, const meta::Record* record, const Source* source);
-  bool decide_special(const Owned<>& predicates, shape::Expr size);
-  shape::Expr unbacked_size(const Source* size, shape::Range range, int64_t now, PyObject* id);
+  Value* realize(PyObject* object, const Source* source) override;
+  Value* adopt_held(Owned<> object) override;
   Value* found_at(PyObject* object, const Source* source);
   Value* realize_tuple(PyObject* object, const Source* source);
   Value* realize_list(PyObject* object, const Source* source);
@@ -341,41 +186,19 @@ class Capture {
   void note_content(Value* container);
   void open(value::Iterator* iterator);
   Value* take_ahead(value::Iterator* iterator);
-  value::Class* written_class(PyTypeObject* type) const;
-  void show(value::Class* cls, const value::Attribute& written);
-  bool find_written(PyTypeObject* type, PyObject* name, ClassEntry& found);
-  PyObject* real_type_lookup(PyTypeObject* type, PyObject* name);
 
   effects::Log effects_;
-  Value *none_, *true_, *false_, *null_;
-  std::unordered_map<PyObject*, Value*> known_;  // real objects with identity -> their one value
-  std::unordered_map<PyObject*, value::Namespace*> namespaces_;
-  std::unordered_set<PyObject*> dicts_of_known_;  // attribute dicts of known objects
   std::unordered_map<Value*, Value*> addresses_;
-  std::vector<Owned<>> kept_;
-  std::vector<guards::Fact> facts_;
   const Source* refuses_without_ = nullptr;
-  std::unordered_set<uint64_t> fact_keys_;
-  std::unordered_map<uint64_t, PyObject*> lookups_;
-  std::vector<value::Class*> written_classes_;  // classes written to or made
-  std::vector<value::Object*> untold_;          // exceptions that models made
   std::unordered_map<Value*, std::vector<Value*>> originals_;
   std::vector<value::Generator*> generators_;
-  std::vector<const Source*> specialized_, zeros_, dynamic_;  // numbers
-  std::unordered_set<const Source*> modules_;                 // torch.nn.Modules that were looked into
-  std::unordered_map<std::string, shape::Expr> sizes_by_id_;  // sizes marked unbacked
   struct Lists final : value::ListReader {
     explicit Lists(Capture& owner) : capture(owner) {}
     void read(value::List* list) override;
     Capture& capture;
   } lists_{*this};
   Extensions states_;
-  Confined* confined_ = nullptr;  // the innermost
   bool iterates_ = false;
-  size_t instructions_ = 0;
-  size_t stop_at_ = SIZE_MAX;
-  int nesting_ = 0;
-  const uintptr_t lowest_ = lowest_with(Room::Capture);  // lowest stack address that a capture may reach
 };
 
 }  // namespace gramme::trace

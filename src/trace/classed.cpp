@@ -18,11 +18,11 @@ using namespace value;
 namespace {
 
 /// A jagged tensor's class is asked where the graph runs.
-bool is_asked(Capture& capture, const Tensor* tensor) {
+bool is_asked(Classes& classes, const Tensor* tensor) {
   static PyObject* const name = intern("__torch_function__");
   PyTypeObject* type = tensor->record->type;
   if (aten::is_exact_tensor_type(type) || tensor->record->opaque) return false;
-  PyObject* found = capture.type_lookup(type, name);
+  PyObject* found = classes.lookup(type, name);
   return found && found != of_torch::object(of_torch::DisabledTorchFunctionImpl);
 }
 
@@ -55,7 +55,7 @@ void Scope::refuse_twin(const Tensor* tensor, const char* change) {
 
 void Scope::refuse_classes(const meta::Outcome& outcome, const std::vector<Tensor*>& leaves) const {
   for (const Tensor* leaf : leaves)
-    if (modes_.handlers_on() && is_asked(capture_, leaf))
+    if (modes_.handlers_on() && is_asked(capture_.classes, leaf))
       cannot(Reason::TensorSubclass, std::string(leaf->record->type->tp_name) + " has a __torch_function__");
   for (const meta::Mutation& mutation : outcome.mutations) {
     const Tensor* leaf = leaves.at(mutation.leaf);

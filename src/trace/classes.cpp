@@ -1,8 +1,11 @@
 // Class attributes: lookups along the MRO with their guards, writes by the program, and classes that the program makes.
+#include "trace/classes.h"
+
+#include <unordered_set>
+
 #include "base/type_dict.h"
 #include "cpython/objects.h"
 #include "plan/walk.h"
-#include "trace/capture.h"
 
 namespace gramme::trace {
 
@@ -17,12 +20,12 @@ PyTypeObject* mro_item(PyTypeObject* type, Py_ssize_t i) {
 
 // ---- looking up
 
-PyObject* Capture::type_lookup(PyTypeObject* type, PyObject* name) {
-  ClassEntry written;
-  return find_written(type, name, written) ? written.raw : real_type_lookup(type, name);
+PyObject* Classes::lookup(PyTypeObject* type, PyObject* name) {
+  Entry written;
+  return find_written(type, name, written) ? written.raw : real_lookup(type, name);
 }
 
-PyObject* Capture::real_type_lookup(PyTypeObject* type, PyObject* name) {
+PyObject* Classes::real_lookup(PyTypeObject* type, PyObject* name) {
   uint64_t key = reinterpret_cast<uint64_t>(type) * 0x9E3779B97F4A7C15ull ^ reinterpret_cast<uint64_t>(name);
   auto known = lookups_.find(key);
   if (known != lookups_.end()) return known->second;
@@ -31,58 +34,58 @@ PyObject* Capture::real_type_lookup(PyTypeObject* type, PyObject* name) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return found;
   if (is_made(type)) {  // only its bases can differ at the next call
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_bases); ++i)
-      type_lookup(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_bases, i)), name);
+      lookup(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_bases, i)), name);
     return found;
   }
-  const Source* source = pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name);
+  const Source* source = pool_.child(pool_.pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name);
   if (!found)
-    guard_absent(source);
+    facts_.add_absent(source);
   else if (Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found))
-    guard({source, guards::Kind::Identity, share(found)});
+    facts_.add({source, guards::Kind::Identity, share(found)});
   else
-    guard_type(source, Py_TYPE(found));  // no descriptor, which might stand before what the instance has
+    facts_.add_type(source, Py_TYPE(found));  // no descriptor, which might stand before what the instance has
   return found;
 }
 
-void Capture::guard_mro(PyTypeObject* type) {
+void Classes::guard_mro(PyTypeObject* type) {
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_made(type)) return;
-  const Source* cls = pool->pinned(reinterpret_cast<PyObject*>(type));
-  guard({pool->child(cls, SK::Mro), guards::Kind::Identity, share(type->tp_mro)});
+  const Source* cls = pool_.pinned(reinterpret_cast<PyObject*>(type));
+  facts_.add({pool_.child(cls, SK::Mro), guards::Kind::Identity, share(type->tp_mro)});
 }
 
-bool Capture::is_subtype(PyTypeObject* type, PyTypeObject* base) {
+bool Classes::is_subtype(PyTypeObject* type, PyTypeObject* base) {
   if (type != base) guard_mro(type);
   return PyType_IsSubtype(type, base);
 }
 
-Value* Capture::type_attribute(PyTypeObject* type, PyObject* name) {
-  ClassEntry written;
+Value* Classes::attribute(PyTypeObject* type, PyObject* name) {
+  Entry written;
   if (find_written(type, name, written)) return written.value;
-  PyObject* found = real_type_lookup(type, name);
+  PyObject* found = real_lookup(type, name);
   if (!found) return nullptr;
   bool described = Py_TYPE(found)->tp_descr_get || PyType_Check(found) || PyCFunction_Check(found);
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
       (described && !(PyFunction_Check(found) && cpython::as_function(found)->func_closure)))
-    return pinned(found);
-  Value* result = wrap(found, pool->child(pool->pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
-  if (confined_) confined_->read(nullptr, result, pinned(reinterpret_cast<PyObject*>(type)), name);
+    return objects_.pinned(found);
+  Value* result = values_.wrap(found, pool_.child(pool_.pinned(reinterpret_cast<PyObject*>(type)), SK::TypeAttr, name));
+  if (confinement_.any()) confinement_.reads(nullptr, result, objects_.pinned(reinterpret_cast<PyObject*>(type)), name);
   return result;
 }
 
 // ---- names
 
-void Capture::guard_name(PyObject* named, const Source* source, int64_t index) {
+void Classes::guard_name(PyObject* named, const Source* source, int64_t index) {
   PyObject** address = plan::name_address(named, index);
   if (!address || (PyType_Check(named) && is_made(reinterpret_cast<PyTypeObject*>(named)))) return;
-  const Source* name = pool->child(source, SK::Name, index);
-  if (!*address) return guard_absent(name);
+  const Source* name = pool_.child(source, SK::Name, index);
+  if (!*address) return facts_.add_absent(name);
   auto kind = PyUnicode_CheckExact(*address) || *address == Py_None ? guards::Kind::Constant : guards::Kind::Identity;
-  guard({name, kind, share(*address)});
+  facts_.add({name, kind, share(*address)});
 }
 
 /// Every type whose name may be in the text has a fact already, since making or looking up a value of it guards the
 /// type.
-void Capture::guard_names_in(std::string_view text) {
+void Classes::guard_names_in(std::string_view text) {
   auto contains = [&](PyObject* name) {
     const char* utf8 = name ? PyUnicode_AsUTF8(name) : nullptr;
     if (!utf8) PyErr_Clear();
@@ -94,15 +97,15 @@ void Capture::guard_names_in(std::string_view text) {
         guard_name(named, source(), index);
   };
   std::unordered_set<PyObject*> types;
-  for (const guards::Fact& fact : facts_) {
+  for (const guards::Fact& fact : facts_.all()) {
     const Source* root = fact.source;
     while (root->base) root = root->base;
     for (PyObject* object : {root->kind == SK::Pinned ? root->key.get() : nullptr, fact.object.get()})
       if (object && PyType_Check(object)) types.insert(object);
   }
-  for (PyObject* type : types) guard_contained(type, [&] { return pool->pinned(type); });
+  for (PyObject* type : types) guard_contained(type, [&] { return pool_.pinned(type); });
   std::vector<Function*> functions;
-  each_known([&](Value* value) {
+  objects_.each([&](Value* value) {
     auto* function = as<Function>(value);
     if (function && function->existing() && function->described) functions.push_back(function);
   });
@@ -111,29 +114,16 @@ void Capture::guard_names_in(std::string_view text) {
 
 // ---- what the program wrote
 
-Class* Capture::written_class(PyTypeObject* type) const {
-  for (Class* cls : written_classes_)
+Class* Classes::written_class(PyTypeObject* type) const {
+  for (Class* cls : written_)
     if (cls->type() == type) return cls;
   return nullptr;
 }
 
-bool Capture::is_made(PyTypeObject* type) const {
-  Class* cls = written_class(type);
-  return cls && !cls->existing();
-}
-
-bool Capture::is_of_made(const Source* source) const {
-  if (written_classes_.empty()) return false;
-  const Source* root = source->root();
-  if (root->kind != SK::Pinned) return false;
-  PyObject* object = root->key.get();
-  return is_made(PyType_Check(object) ? reinterpret_cast<PyTypeObject*>(object) : Py_TYPE(object));
-}
-
 /// Searches the MRO for a member that the program wrote, before the real one. A real member found past a deleted one is
 /// guarded.
-bool Capture::find_written(PyTypeObject* type, PyObject* name, ClassEntry& found) {
-  if (written_classes_.empty()) return false;
+bool Classes::find_written(PyTypeObject* type, PyObject* name, Entry& found) {
+  if (written_.empty()) return false;
   bool deleted = false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     PyTypeObject* base = mro_item(type, i);
@@ -149,40 +139,36 @@ bool Capture::find_written(PyTypeObject* type, PyObject* name, ClassEntry& found
     bool there = PyDict_GetItem(type_dict(base), name) != nullptr;
     if (!deleted && there) return false;
     if (!deleted) continue;
-    found = {type_lookup(base, name), type_attribute(base, name)};
+    found = {lookup(base, name), attribute(base, name)};
     if (found.raw) return true;
   }
   return deleted;
 }
 
-Capture::ClassEntry Capture::own_class_entry(PyTypeObject* type, PyObject* name) {
+Classes::Entry Classes::own_entry(PyTypeObject* type, PyObject* name) {
   Class* cls = written_class(type);
   if (Attribute* written = cls ? find(cls->attributes, name) : nullptr)
     return {cls->raws[static_cast<size_t>(written - cls->attributes.data())], written->value};
   PyObject* raw = PyDict_GetItem(type_dict(type), name);
-  return {raw, raw ? pinned(raw) : nullptr};
+  return {raw, raw ? objects_.pinned(raw) : nullptr};
 }
 
-Class* Capture::new_class(Owned<> type, Attributes attributes, std::vector<PyObject*> raws) {
-  PyObject* object = keep(std::move(type));
-  auto* result = make<Class>(nullptr, object);
+Class* Classes::add(Owned<> type, Attributes attributes, std::vector<PyObject*> raws) {
+  PyObject* object = values_.keep(std::move(type));
+  auto* result = values_.make<Class>(nullptr, object);
   result->attributes = std::move(attributes);
   result->raws = std::move(raws);
   result->born = result->attributes.size();
-  written_classes_.push_back(result);
-  known_[object] = result;
+  written_.push_back(result);
+  facts_.exempt(result->type());
+  objects_.add(object, result);
   return result;
 }
 
-void Capture::store_class_attribute(Class* cls, PyObject* name, Value* value, PyObject* raw) {
-  changes(cls);
-  if (!written_class(cls->type())) written_classes_.push_back(cls);
+bool Classes::store(Class* cls, PyObject* name, Value* value, PyObject* raw) {
+  if (!written_class(cls->type())) written_.push_back(cls);
   Attribute* known = find(cls->attributes, name);
   bool anew = known && !known->value && value;  // deleted and set again: it moves to the end
-  if (cls->existing() && anew)
-    effects_.add_anew(effects::Kind::StoreClassAttr, cls, name, moment());
-  else if (cls->existing())
-    effects_.add(effects::Kind::StoreClassAttr, cls, name, moment());
   if (anew) {
     auto at = known - cls->attributes.data();
     cls->attributes.erase(cls->attributes.begin() + at);
@@ -198,20 +184,21 @@ void Capture::store_class_attribute(Class* cls, PyObject* name, Value* value, Py
     cls->raws.push_back(raw);
   }
   if (cls->shown) show(cls, {name, value});
+  return anew;
 }
 
-void Capture::show(Class* cls, const Attribute& written) {
+void Classes::show(Class* cls, const Attribute& written) {
   if (!written.value) cannot(Reason::AttributeUnknown, "the __dict__ of a class from which an attribute was deleted");
-  cls->shown->entries.set(constant(written.name), written.value);
+  cls->shown->entries.set(values_.constant(written.name), written.value);
 }
 
-Dict* Capture::class_names(Class* cls) {
+Dict* Classes::names_in(Class* cls) {
   if (!cls->existing()) cannot(Reason::AttributeUnknown, "the __dict__ of a class made in the capture");
   if (cls->shown) return cls->shown;
   // Later versions keep the names of their own types in the interpreter, where no type leads to; they never change.
   PyObject* names = type_dict(cls->type());
   const bool is_in_type = cpython::instance_dict_if_any(cls->object) == names;
-  cls->shown = make<Dict>(is_in_type ? pool->child(cls->source, SK::InstanceDict) : pool->pinned(names), names);
+  cls->shown = values_.make<Dict>(is_in_type ? pool_.child(cls->source, SK::InstanceDict) : pool_.pinned(names), names);
   cls->shown->loaded = false;
   for (const Attribute& written : cls->attributes) show(cls, written);
   return cls->shown;

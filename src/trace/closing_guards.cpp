@@ -41,7 +41,7 @@ std::vector<Placed> apart(const std::vector<Placed>& tensors, std::vector<Placed
 void guard_pair(Trace& trace, guards::Kind kind, const Source* source, const Source* other) {
   guards::Fact fact{source, kind, {}};
   fact.other = other;
-  trace.guard(std::move(fact));
+  trace.facts.add(std::move(fact));
 }
 
 /// Guards that no two tensors share memory, except those that do at capture.
@@ -71,14 +71,14 @@ void guard_overlaps(Trace& trace) {
 /// Guards the intervals of numbers that the program read from inputs.
 void guard_contents(Trace& trace) {
   trace.scope().contents().each_start([&](const Tensor* input, meta::Interval range, bool whole) {
-    trace.guard(guards::between(input->source, range.low, range.high, whole));
+    trace.facts.add(guards::between(input->source, range.low, range.high, whole));
   });
 }
 
 /// The values of existing objects, in the order in which the capture found them.
 std::vector<Value*> known(Trace& trace) {
   std::vector<Value*> all;
-  trace.each_known([&](Value* value) {
+  trace.objects.each([&](Value* value) {
     if (value->source) all.push_back(value);
   });
   std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
@@ -165,7 +165,7 @@ void guard_distinct(Trace& trace) {
   std::vector<Value*> all = known(trace);
   const bool alters_tensors = std::ranges::any_of(all, is_altered);
   std::erase_if(all, [&](Value* value) { return !can_be_mistaken(value, alters_tensors); });
-  trace.each_namespace([&](Value* names) { all.push_back(names); });
+  trace.objects.each_namespace([&](Value* names) { all.push_back(names); });
   std::sort(all.begin(), all.end(), [](Value* a, Value* b) { return a->source->id < b->source->id; });
   const auto first_pinned = std::stable_partition(
       all.begin(), all.end(), [](Value* value) { return value->source->kind != source::Kind::Pinned; });
@@ -173,7 +173,8 @@ void guard_distinct(Trace& trace) {
   all.erase(first_pinned, all.end());
   const Mixed mixed(all, pinned);
   auto guard = [&](Value* value) {
-    trace.guard({value->source, is_changed(value) || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
+    trace.facts.add(
+        {value->source, is_changed(value) || value->keyed ? guards::Kind::Distinct : guards::Kind::Other, {}});
   };
   for (Value* value : all)
     if (mixed.may_be_another(value)) guard(value);
@@ -184,7 +185,7 @@ void guard_distinct(Trace& trace) {
 /// By source id: whether a number that was to vary was needed as a constant.
 std::vector<bool> constants(const Trace& trace) {
   std::vector<bool> result(trace.pool->size());
-  for (const Source* source : trace.specialized()) result[source->id] = true;
+  for (const Source* source : trace.numbers.specialized()) result[source->id] = true;
   return result;
 }
 
@@ -195,14 +196,14 @@ std::vector<guards::Fact> pruned(const Trace& trace, const std::vector<const Sou
     for (; source && !implied[source->id]; source = source->base) implied[source->id] = true;
   };
   for (const Source* source : reads) mark(source);
-  for (const guards::Fact& fact : trace.facts()) {
+  for (const guards::Fact& fact : trace.facts.all()) {
     if (fact.kind == guards::Kind::Present) continue;
     mark(fact.kind == guards::Kind::Absent ? fact.source->base : fact.source);
     if (fact.other) mark(fact.other);
   }
   std::vector<guards::Fact> kept;
   const std::vector<bool> constant = constants(trace);
-  for (const guards::Fact& fact : trace.facts()) {
+  for (const guards::Fact& fact : trace.facts.all()) {
     mark(fact.source->base);
     if (constant[fact.source->id] && fact.kind != guards::Kind::Constant) continue;
     if (fact.kind != guards::Kind::Present || !implied[fact.source->id]) kept.push_back(fact);

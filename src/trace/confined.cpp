@@ -5,27 +5,31 @@
 #include <algorithm>
 
 #include "meta/origin.h"
-#include "trace/bodies.h"
-#include "trace/capture.h"
 #include "trace/literals.h"
 #include "trace/read_later.h"
+#include "trace/values.h"
 #include "trace/variable.h"
 
 namespace gramme::trace {
 
 using namespace value;
 
-Confined::Confined(Capture& capture) : capture_(capture), around_(capture.confined_) { capture.confined_ = this; }
+Confined::Confined(Confinement& confinement, Inliner* inliner)
+    : confinement_(confinement), values_(confinement.values_), inliner_(inliner), around_(confinement.innermost_) {
+  confinement.innermost_ = this;
+  values_.collect_into(&made_);
+}
 
 Confined::~Confined() {
-  capture_.confined_ = around_;
+  confinement_.innermost_ = around_;
+  values_.collect_into(around_ ? &around_->made_ : nullptr);
   if (around_) around_->made_.merge(made_);
 }
 
 bool Confined::may_change(const Value* target) const { return !target->existing() && made_.contains(target); }
 
 void Confined::change(Value* target) {
-  if (!may_change(target)) cannot(Reason::EffectInBody, named(capture_, target));
+  if (!may_change(target)) cannot(Reason::EffectInBody, named(inliner_, target));
 }
 
 void Confined::change(Value* target, PyObject* attribute, std::function<Value*()> read) {
@@ -33,7 +37,7 @@ void Confined::change(Value* target, PyObject* attribute, std::function<Value*()
   auto known = [&](const Touched& touched) { return touched.target == target && touched.attribute == attribute; };
   if (std::any_of(touched_.begin(), touched_.end(), known)) return;
   Value* before = read();
-  touched_.push_back({target, attribute, named(capture_, target, attribute), std::move(read), before});
+  touched_.push_back({target, attribute, named(inliner_, target, attribute), std::move(read), before});
 }
 
 void Confined::write(const Tensor* tensor) {
@@ -41,7 +45,7 @@ void Confined::write(const Tensor* tensor) {
     bool own = false;
     for (const Confined* part = this; part; part = part->around_) {
       own |= part->may_change(tensor);
-      if (!own && !part->writes_) cannot(Reason::EffectInBody, "a write to " + named(capture_, tensor));
+      if (!own && !part->writes_) cannot(Reason::EffectInBody, "a write to " + named(inliner_, tensor));
     }
   }
 }
@@ -70,7 +74,7 @@ bool is_registry(const Value* value) {
 bool Confined::lasts(Value* value) const {
   static constexpr Kind kLasting[] = {Kind::Constant, Kind::Number, Kind::Tensor, Kind::Class,
                                       Kind::Function, Kind::Method, Kind::Module, Kind::Builtin};
-  value = capture_.see(value);
+  value = values_.see(value);
   if (auto* tuple = as<Tuple>(value))
     return std::ranges::all_of(tuple->items, [&](Value* item) { return lasts(item); });
   if (std::ranges::find(kLasting, value->kind) != std::end(kLasting) || is_operator(value)) return true;
@@ -86,24 +90,24 @@ void Confined::refuse_passing(const Value* owner, Value* found, Value* holder, P
   const bool in_module = owner && owner->kind == Kind::Module;
   const bool object = owner && !in_module && owner->kind != Kind::Function && !is_operator(owner);
   if (object && !is_own(owner))
-    cannot(Reason::EffectInBody, named(capture_, owner, name) + ", read by what runs later");
+    cannot(Reason::EffectInBody, named(inliner_, owner, name) + ", read by what runs later");
   static constexpr Kind kRebound[] = {Kind::Constant, Kind::Number, Kind::Tuple,
                                       Kind::Function, Kind::Class,  Kind::Builtin};
-  const Kind kind = capture_.see(found)->kind;
-  const bool registry = holder && is_registry(capture_.see(found));
+  const Kind kind = values_.see(found)->kind;
+  const bool registry = holder && is_registry(values_.see(found));
   // A hook of a compiled graph takes the tensor that was there, which nobody else keeps.
-  const bool taken = kind == Kind::Tensor && capture_.state<OfGradients>().depth;
+  const bool taken = kind == Kind::Tensor && confinement_.of_gradients;
   const bool rebound = taken || registry || std::ranges::find(kRebound, kind) != std::end(kRebound);
-  if (rebound && holder && !is_own(holder) && !is_operator(holder)) rebindable_(holder, name, capture_.see(found));
+  if (rebound && holder && !is_own(holder) && !is_operator(holder)) rebindable_(holder, name, values_.see(found));
   if (!(in_module && is_of_library(owner)) && !registry && !lasts(found))
-    cannot(Reason::EffectInBody, named(capture_, capture_.see(found)) + ", from outside, read by what runs later");
+    cannot(Reason::EffectInBody, named(inliner_, values_.see(found)) + ", from outside, read by what runs later");
 }
 
 void Confined::check() {
   for (const Touched& touched : touched_) {
     Value *now = touched.read(), *before = touched.before;
-    if (now) now = capture_.see(now);
-    if (before) before = capture_.see(before);
+    if (now) now = values_.see(now);
+    if (before) before = values_.see(before);
     const bool constants = now && before && now->kind == Kind::Constant && before->kind == Kind::Constant;
     const bool equal = now == before || (constants && now->object == before->object);
     if (!equal) cannot(Reason::EffectInBody, touched.what);

@@ -1,7 +1,8 @@
 // A part of the program that may change only objects it makes itself, such as the body of an operator that may run it
 // any number of times.
 //
-//   Confined confined(capture);  // until it is destroyed, a change of anything else ends the segment
+//   Confined confined(trace.confinement, trace.inliner);  // until it is destroyed, a change of anything else ends the
+//   segment
 //   ... the program runs ...
 //   confined.check();            // ends the segment unless every tolerated change was put back
 //
@@ -11,6 +12,7 @@
 #include <functional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "value/value.h"
@@ -18,18 +20,19 @@
 namespace gramme::trace {
 
 using value::Value;
-class Capture;
+class Confinement;
+class Inliner;
+class Values;
 
 class Confined {
  public:
   /// Called with (holder, name, found) for a read from a holder that may be rebound later.
   using Rebindable = std::function<void(Value*, PyObject*, Value*)>;
 
-  explicit Confined(Capture& capture);
+  Confined(Confinement& confinement, Inliner* inliner);
   ~Confined();
   Confined(const Confined&) = delete;
 
-  void add(const Value* made) { made_.insert(made); }
   /// Treats a value made inside as one from outside, because it stands for an outside object.
   void disown(const Value* made) { made_.erase(made); }
   /// Call before the value changes.
@@ -62,7 +65,9 @@ class Confined {
   bool is_own(const Value* value) const;
   bool lasts(Value* value) const;
 
-  Capture& capture_;
+  Confinement& confinement_;
+  Values& values_;
+  Inliner* inliner_;
   const std::unordered_set<const Value*>* kept_ = nullptr;
   Rebindable rebindable_;
   Confined* around_;
@@ -76,6 +81,46 @@ class Confined {
   };
   std::vector<Touched> touched_;
   bool writes_ = true;
+};
+
+/// Tells the innermost confined part, if there is one, what the program changes, reads and writes.
+class Confinement {
+ public:
+  explicit Confinement(Values& values) : values_(values) {}
+  Confinement(const Confinement&) = delete;
+
+  bool any() const { return innermost_ != nullptr; }
+  /// Call before the program changes the value. Ends the segment in a part that may not do so.
+  void changes(Value* target) {
+    if (innermost_) [[unlikely]]
+      innermost_->change(target);
+  }
+  /// The same for a part of the value that the program may put back: see Confined::change.
+  template <class Read>
+  void changes(Value* target, PyObject* attribute, Read&& read) {
+    if (innermost_) [[unlikely]]
+      innermost_->change(target, attribute, std::forward<Read>(read));
+  }
+  /// Call when the program has read an attribute or a variable: see Confined::read.
+  void reads(const Value* owner, Value* found, Value* holder = nullptr, PyObject* name = nullptr) const {
+    if (innermost_) [[unlikely]]
+      innermost_->read(owner, found, holder, name);
+  }
+  /// Call when the program has written to the memory of a tensor.
+  void writes(const value::Tensor* target) {
+    if (innermost_) [[unlikely]]
+      innermost_->write(target);
+  }
+
+  /// Parts being traced that receive gradients. Only their sizes, dtype and device are known, and they run under a
+  /// different grad mode than they are traced with.
+  int of_gradients = 0;
+  bool is_of_gradients() const { return any() && of_gradients > 0; }
+
+ private:
+  friend class Confined;
+  Values& values_;
+  Confined* innermost_ = nullptr;
 };
 
 }  // namespace gramme::trace

@@ -54,13 +54,13 @@ void refuse_finalizers(PyObject* container) {
 }  // namespace
 
 void Capture::note_content(Value* container) {
-  changes(container);
+  confinement.changes(container);
   if (!container->existing() || container->written) return;
   bool plain = container->kind != Kind::Iterator && container->kind != Kind::Generator;
   if (plain) refuse_finalizers(container->object);
   if (auto* list = as<List>(container); list && !list->unread) originals_[list] = list->own_items;
   if (auto* deque = as<Deque>(container)) originals_[deque] = deque->items;
-  if (auto* set = as<Set>(container)) guard_places(*this, set);
+  if (auto* set = as<Set>(container)) guard_places(facts, set);
   effects_.add(effects::Kind::Content, container, nullptr, moment());
 }
 
@@ -94,7 +94,7 @@ Value* Capture::dict_get(Dict* dict, Value* key) {
     cannot(Reason::ArgumentKind, "a dict with keys of a user's class");
   const Source* source = pool->child(dict->source, SK::Value, key->object);
   if (found) return dict->entries.set(key, found_at(found, source)).value;
-  guard_absent(source);
+  facts.add_absent(source);
   dict->absent.set(key, nullptr);
   return nullptr;
 }
@@ -137,12 +137,12 @@ std::vector<size_t> stored_hashes(PyObject* dict) {
 }
 
 /// Guards the stored hashes of keys with their own __eq__ or __hash__: these determine where the dict finds them.
-void guard_hashes(Capture& capture, const Dict* dict, const std::vector<size_t>& hashes) {
+void guard_hashes(guards::FactList& facts, const Dict* dict, const std::vector<size_t>& hashes) {
   Owned<> numbers = take(PyTuple_New(static_cast<Py_ssize_t>(hashes.size())));
   for (size_t i = 0; i < hashes.size(); ++i)
     PyTuple_SET_ITEM(numbers.get(), static_cast<Py_ssize_t>(i),
                      take(PyLong_FromSsize_t(static_cast<Py_ssize_t>(hashes[i]))).release());
-  capture.guard({dict->source, guards::Kind::Hashes, numbers});
+  facts.add({dict->source, guards::Kind::Hashes, numbers});
 }
 }  // namespace
 
@@ -164,13 +164,14 @@ bool has_other_ids(const Policy& policy, const Source* source, PyObject* dict) {
 
 /// An unknown int for a hook's id; known only to differ from the other keys.
 Value* Capture::id_of_hook(PyObject* id, const Source* source) {
-  Value*& known = known_[id];
-  if (known && known->source != source) cannot(Reason::ArgumentKind, "one id of two hooks");
-  if (known) return known;
-  guard_type(source, &PyLong_Type);
+  Value* found = objects.find(id);
+  if (found && found->source != source) cannot(Reason::ArgumentKind, "one id of two hooks");
+  if (found) return found;
+  facts.add_type(source, &PyLong_Type);
   auto* made = make<Object>(source, id);
   made->type = &PyLong_Type;
-  return known = made;
+  objects.add(id, made);
+  return made;
 }
 
 /// Reads keys that are objects by their position in the dict, because guards hold no object of the program.
@@ -196,12 +197,12 @@ void Capture::load_keys(Dict* dict, Table& into) {
         held ? pool->child(dict->source, SK::Value, key) : pool->child(dict->source, SK::ValueAt, at);
     into.set(key_value, wrap(item, source)).original = true;
   }
-  if (!hashes.empty()) guard_hashes(*this, dict, hashes);
-  if (!held) return guard_length(dict->source, entries.size());
+  if (!hashes.empty()) guard_hashes(facts, dict, hashes);
+  if (!held) return facts.add_length(dict->source, entries.size());
   Owned<> keys = take(PyTuple_New(static_cast<Py_ssize_t>(entries.size())));
   for (size_t i = 0; i < entries.size(); ++i)
     PyTuple_SET_ITEM(keys.get(), static_cast<Py_ssize_t>(i), share(entries[i].first).release());
-  guard({dict->source, guards::Kind::Keys, keys});
+  facts.add({dict->source, guards::Kind::Keys, keys});
 }
 
 void Capture::load(Dict* dict) {
@@ -220,7 +221,7 @@ void Capture::load(Dict* dict) {
 size_t Capture::dict_size(Dict* dict) {
   look_into(dict);
   if (!dict->loaded && dict->entries.size() == 0 && !dict->written) {
-    guard_length(dict->source, PyDict_GET_SIZE(dict->object));
+    facts.add_length(dict->source, PyDict_GET_SIZE(dict->object));
     return PyDict_GET_SIZE(dict->object);
   }
   load(dict);

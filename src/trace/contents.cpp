@@ -284,8 +284,8 @@ void Contents::note_made(const meta::Call& call, const std::vector<Tensor*>& lea
     contents_[tensor] = {.whole = is_whole(number), .added = number, .range = {number, number}, .now = number};
 }
 
-bool is_in_optimizer(const Capture& capture) {
-  const Function* caller = capture.inliner ? capture.inliner->current_function() : nullptr;
+bool is_in_optimizer(Inliner* inliner) {
+  const Function* caller = inliner ? inliner->current_function() : nullptr;
   return caller && of_torch::is_in(caller->code->co_filename, of_torch::OptimizersFolder);
 }
 
@@ -304,7 +304,7 @@ static const std::set<PyObject*>& takers_of_number() {
 std::vector<Value*> Scope::with_numbers(const meta::Call& call, const Args& args) {
   static PyObject *const alpha = intern("alpha"), *const value = intern("value");
   if (!args.keywords || !takers_of_number().contains(call.target)) return {};
-  if (!capture_.contract.as_is || !is_in_optimizer(capture_)) return {};
+  if (!capture_.contract.as_is || !is_in_optimizer(capture_.inliner)) return {};
   std::vector<Value*> values(args.values, args.values + args.positional + args.keywords);
   for (size_t i = 0; i < args.keywords; ++i) {
     Value*& given = values[args.positional + i];

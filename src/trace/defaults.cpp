@@ -88,7 +88,8 @@ bool is_whole(const Argument& argument) {
 }
 
 /// x.to(dtype), in the graph.
-Argument converted(Scope& scope, Arena& arena, const Argument& x, PyObject* dtype, const graph::Position* position) {
+Argument converted(graph::Graph& graph, const std::vector<meta::Level>& levels, Arena& arena, const Argument& x,
+                   PyObject* dtype, const graph::Position* position) {
   static PyObject* const name = intern("to");
   auto* args = static_cast<Argument*>(arena.bytes_for(sizeof(Argument) * 2));
   new (args) Argument(x);
@@ -99,25 +100,25 @@ Argument converted(Scope& scope, Arena& arena, const Argument& x, PyObject* dtyp
   call.target = name;
   call.args = args;
   call.arg_count = 2;
-  const Outcome& outcome = meta::infer(call, scope.modes().levels());
+  const Outcome& outcome = meta::infer(call, levels);
   if (outcome.error || outcome.result.kind != Result::Tensor)
     cannot(Reason::LateEffect, "an operation that depends on torch.set_default_dtype");
   Argument result;
   result.kind = Argument::Tensor;
-  result.node = scope.graph().call(call, position);
+  result.node = graph.call(call, position);
   result.node->operators = outcome.operators;
   result.node->record = result.record = outcome.result.record;
   return result;
 }
 
 /// The call with its whole-number tensors converted to the dtype.
-meta::Call with_converted(Scope& scope, Arena& arena, const meta::Call& call, PyObject* dtype,
-                          const graph::Position* position) {
+meta::Call with_converted(graph::Graph& graph, const std::vector<meta::Level>& levels, Arena& arena,
+                          const meta::Call& call, PyObject* dtype, const graph::Position* position) {
   meta::Call result = call;
   auto* args = static_cast<Argument*>(arena.bytes_for(sizeof(Argument) * (call.arg_count + 1)));
   for (uint32_t i = 0; i < call.arg_count; ++i)
-    new (args + i)
-        Argument(is_whole(call.args[i]) ? converted(scope, arena, call.args[i], dtype, position) : call.args[i]);
+    new (args + i) Argument(is_whole(call.args[i]) ? converted(graph, levels, arena, call.args[i], dtype, position)
+                                                   : call.args[i]);
   result.args = args;
   return result;
 }
@@ -138,7 +139,8 @@ const Outcome& Scope::infer(meta::Call& call) {
       return outcome;
     }
     if (converts_whole_numbers(call) && expected.mutations.empty()) {
-      meta::Call on_numbers = with_converted(*this, capture_.arena, call, modes_.dtype(), capture_.position());
+      meta::Call on_numbers =
+          with_converted(*graph_, modes_.levels(), capture_.arena, call, modes_.dtype(), capture_.position());
       if (const Outcome& outcome = meta::infer(on_numbers, modes_.levels()); alike(outcome, expected)) {
         call = on_numbers;
         return outcome;

@@ -4,12 +4,12 @@
 
 namespace gramme::trace {
 
-bool runs_code(const Capture& capture, PyObject* object) {
-  return cpython::runs_code(object, [&](PyObject* held) { return capture.references_to(held); });
+bool runs_code(const Values& values, PyObject* object) {
+  return cpython::runs_code(object, [&](PyObject* held) { return values.references_to(held); });
 }
 
-void refuse_death(const Capture& capture, PyObject* object) {
-  if (object && runs_code(capture, object))
+void refuse_death(const Values& values, PyObject* object) {
+  if (object && runs_code(values, object))
     cannot(Reason::CallSkipped, std::string("dropping a ") + Py_TYPE(object)->tp_name + ", which has a finalizer");
 }
 

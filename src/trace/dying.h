@@ -2,13 +2,13 @@
 // segment's effects, which come at its end.
 #pragma once
 #include "cpython/dying.h"
-#include "trace/capture.h"
+#include "trace/values.h"
 
 namespace gramme::trace {
 
 /// True if destroying the real object may run code.
-bool runs_code(const Capture& capture, PyObject* object);
+bool runs_code(const Values& values, PyObject* object);
 /// Ends the segment if destroying the object, which the program overwrites or deletes, may run code; null is allowed.
-void refuse_death(const Capture& capture, PyObject* object);
+void refuse_death(const Values& values, PyObject* object);
 
 }  // namespace gramme::trace

@@ -9,7 +9,6 @@
 #include "meta/stand_ins.h"
 #include "meta/wrapped.h"
 #include "torch/calls.h"
-#include "trace/failures.h"
 #include "trace/refusals.h"
 #include "trace/scope.h"
 #include "trace/settings.h"
@@ -45,6 +44,11 @@ Value* Scope::emit_method(PyObject* name, const Args& args) {
   call.kind = meta::Call::Method;
   call.target = capture_.keep(share(name));
   return emit_call(call, args);
+}
+
+Value* Scope::detached(Value* tensor) {
+  static PyObject* const detach = intern("detach");
+  return emit_method(detach, Args{&tensor, 1, nullptr, 0});
 }
 
 Number* Scope::emit_number(PyObject* function, std::initializer_list<Value*> args, PyTypeObject* type,
@@ -92,7 +96,7 @@ void Scope::remember(graph::Node* node) {
 
 /// Handles a call whose inference failed: if it raises with real data too, the program's own exception is raised.
 void Scope::fail(const meta::Call& call, const std::string& message) {
-  if (!modes_.in_level() && meta::raises_on_zeros(call)) capture_.raise_current();
+  if (!modes_.in_level() && meta::raises_on_zeros(call)) capture_.exceptions.raise_error();
   cannot(Reason::OperatorFailed, message);
 }
 
@@ -102,7 +106,7 @@ void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, 
                           const Args& args) {
   if (!modes_.in_level() && meta::may_not_fit(call, outcome) &&
       meta::raises_on_zeros(call, capture_.shapes.assumptions))
-    capture_.raise_current();
+    capture_.exceptions.raise_error();
   for (const meta::Mutation& mutation : outcome.mutations) {
     const meta::Record& shown = *leaves.at(mutation.leaf)->record;
     if (shown.inner && !meta::differ_in_gradients_only(mutation.record, &shown))
@@ -118,26 +122,18 @@ void Scope::refuse_writes(const meta::Call& call, const meta::Outcome& outcome, 
 
 namespace {
 
-/// Raises the exception that a call raises at the present sizes. The sizes become constants if the program handles it.
-void fail_at_sizes(Capture& capture, const meta::Call& call, const meta::Outcome& outcome) {
-  if (!meta::raises_on_zeros(call, capture.shapes.assumptions)) return;
-  Failures::Failure failure{nullptr, {}};
+/// The numbers that the text of an exception raised by the call may mention.
+std::vector<shape::Expr> numbers_in(const meta::Call& call) {
+  std::vector<shape::Expr> numbers;
   auto note = [&](shape::SymInt number) {
-    if (!number.is_number()) failure.numbers.push_back(number.expr());
+    if (!number.is_number()) numbers.push_back(number.expr());
     return number;
   };
   meta::each_leaf(call, [&](const Argument& leaf) {
     if (leaf.kind == Argument::Tensor) meta::mapped(leaf.record, note);
-    if (leaf.expr) failure.numbers.push_back(leaf.expr);
+    if (leaf.expr) numbers.push_back(leaf.expr);
   });
-  for (const shape::Expr guard : outcome.guards) capture.shapes.learn(guard, capture.position());
-  try {
-    capture.raise_current();
-  } catch (const UserError& error) {
-    failure.exception = static_cast<Object*>(error.exception);
-    capture.state<Failures>().untold.push_back(std::move(failure));
-    throw;
-  }
+  return numbers;
 }
 
 }  // namespace
@@ -208,7 +204,11 @@ const meta::Outcome& Scope::inferred(meta::Call& call, const Args& args) {
     return inferred_of_data(call);
   if (outcome->error && is_symbolic(call)) {
     const bool of_torch = !modes_.in_level() && !outcome->runs_python && !meta::is_of_program(call);
-    if (outcome->raised && of_torch) fail_at_sizes(capture_, call, *outcome);
+    if (outcome->raised && of_torch && meta::raises_on_zeros(call, capture_.shapes.assumptions)) {
+      std::vector<shape::Expr> numbers = numbers_in(call);
+      for (const shape::Expr guard : outcome->guards) capture_.shapes.learn(guard, capture_.position());
+      capture_.exceptions.raise_error_with(std::move(numbers));
+    }
     fix_sizes(call, args);
     outcome = &infer(call);
   }
@@ -244,7 +244,7 @@ bool Scope::types_may_be_refused(const meta::Call& call, const meta::Outcome& ou
   if (!meta::may_refuse_types(call, outcome)) return false;
   switch (meta::try_on_zeros(call, capture_.shapes.assumptions)) {
     case meta::Tried::Raises:
-      capture_.raise_current();
+      capture_.exceptions.raise_error();
     case meta::Tried::Passes:
       outcome.tried = true;
       return false;
@@ -352,7 +352,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   if (!outcome.mutations.empty()) writes_.expect_write(outcome, leaves, may_raise, raising(), restorable());
   if (may_raise) expect_raise();
   const bool effects = !capture_.effects().empty();
-  facts.add(fact::LateState, late_state_ && (!is_late_ || is_late_(capture_)));
+  facts.add(fact::LateState, late_state_ && (!is_late_ || is_late_()));
   facts.add(fact::LateSeed, late_seed_);
   facts.add(fact::AfterEffects, effects);
   facts.add(fact::HooksHear, effects && aten::saved_tensors_hooked());
@@ -377,7 +377,7 @@ Value* Scope::emit_filled(meta::Call& call, const Args& args) {
   }
   std::vector<Contents::Write> writes;
   const bool follows_contents =
-      capture_.contract.as_is && graph_ == &root_ && !modes_.in_level() && is_in_optimizer(capture_);
+      capture_.contract.as_is && graph_ == &root_ && !modes_.in_level() && is_in_optimizer(capture_.inliner);
   if (follows_contents && !outcome.mutations.empty())
     writes = contents_.expected(call, leaves, building_.numbers,
                                 [this](const Tensor* input) { return writes_.is_written(input); });
@@ -426,7 +426,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   if (outcome.opaque || !outcome.mutations.empty()) writes_.count_write();
   for (const meta::Mutation& mutation : outcome.mutations) {
     Tensor* tensor = leaves.at(mutation.leaf);
-    capture_.writes(tensor);
+    capture_.confinement.writes(tensor);
     const meta::Record* after = meta::with_type(mutation.record, tensor->record->type);
     const meta::Record* before = std::exchange(tensor->record, after);
     note_written(tensor, before);
@@ -439,7 +439,7 @@ void Scope::apply_mutations(const meta::Outcome& outcome, const std::vector<Tens
   if (outcome.opaque || !outcome.mutations.empty()) data_.forget_data();
   if (!outcome.opaque) return;
   for (Tensor* leaf : leaves) {
-    capture_.writes(leaf);
+    capture_.confinement.writes(leaf);
     note_input_written(leaf, node, false);
     effects::WriteLedger::note_around(leaf, graph_);
   }

@@ -63,7 +63,7 @@ void lower_exit(Rebuilder& rebuild, const End& end, plan::Exit& exit) {
 void check_modes_left(Trace& trace) {
   const size_t entered = trace.scope().modes().first_open();
   if (entered != SIZE_MAX)
-    trace.stop_at(entered, Reason::ReplayUnsupported, "a mode that the segment enters and does not leave");
+    trace.progress.stop_at(entered, Reason::ReplayUnsupported, "a mode that the segment enters and does not leave");
 }
 
 /// Collects what is needed if the graph raises after an irreversible write: the nodes' places and which effects precede
@@ -149,8 +149,8 @@ void refuse_views_made_anew(Trace& trace) {
     bool anew = leaves(view) && any_leaves(any_leaves, storage_root(view), view);
     for (const Tensor* further : view->views) anew |= any_leaves(any_leaves, further, nullptr);
     if (anew)
-      trace.stop_at(view->made_at - 1, Reason::ReplayUnsupported,
-                    "a view that an autograd.Function returns, elsewhere");
+      trace.progress.stop_at(view->made_at - 1, Reason::ReplayUnsupported,
+                             "a view that an autograd.Function returns, elsewhere");
   }
 }
 
@@ -179,7 +179,7 @@ void run_checkpoints_once(Trace& trace) {
 /// True for a change of part of a class made in the segment, which needs no replay. If the class escapes, the Rebuilder
 /// ends the segment.
 bool dies_with_its_class(const Trace& trace, const effects::Effect& effect) {
-  return effect.target && effect.target->source && trace.is_of_made(effect.target->source);
+  return effect.target && effect.target->source && trace.facts.is_exempt(effect.target->source);
 }
 
 }  // namespace
@@ -245,7 +245,7 @@ std::unique_ptr<plan::Segment> finish(Trace& trace, const End& end) {
   segment->sets_modes = trace.scope().modes().are_set();
   segment->operations = static_cast<int>(trace.scope().graph().length());
   for (const graph::Node* node : trace.scope().graph().nodes()) segment->operators += node->operators;
-  segment->levels = kLevelsOfCall * trace.deepest + kLevelsOfGraph;
+  segment->levels = kLevelsOfCall * trace.progress.deepest() + kLevelsOfGraph;
   rebuild.number_registers(exit);
   segment->replay = rebuild.take_replay();
   segment->exit = std::move(exit);

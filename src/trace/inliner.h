@@ -82,4 +82,7 @@ class Inliner {
   virtual bool holds_its_start() = 0;
 };
 
+/// True if a function of torch.optim is being traced; false without an inliner.
+bool is_in_optimizer(Inliner* inliner);
+
 }  // namespace gramme::trace

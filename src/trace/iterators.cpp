@@ -56,7 +56,7 @@ void Capture::open(Iterator* iterator) {
   PyObject** address = cpython::iterated_address(iterator->object);
   if (!address) cannot_advance(iterator);
   if (!*address) {
-    guard_absent(source);
+    facts.add_absent(source);
     iterator->done = true;
     return;
   }
@@ -81,7 +81,7 @@ Value* Capture::take_ahead(Iterator* iterator) {
   note_content(iterator);
   const Source* source = pool->child(iterator->source, SK::Ahead, iterator->index);
   if (ahead.next == cpython::Next::End) {
-    guard_absent(source);
+    facts.add_absent(source);
     iterator->done = true;
     return nullptr;
   }

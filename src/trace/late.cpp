@@ -22,11 +22,11 @@ void Scope::found(Tensor* tensor) {
 }
 
 void Scope::fix(Tensor* tensor, const char* effect) {
-  capture_.changes(tensor);
+  capture_.confinement.changes(tensor);
   tensor->altered = true;
   if (is_leaf_view(tensor)) cannot(Reason::LateEffect, std::string(effect) + " on a view made with grad mode off");
   if (tensor->used && tensor->made_at) {
-    capture_.stop_at(tensor->made_at, Reason::LateEffect, std::string(effect) + " on a tensor that was used");
+    capture_.progress.stop_at(tensor->made_at, Reason::LateEffect, std::string(effect) + " on a tensor that was used");
   }
   // Uses of an input come after its hook under every backend. A value computed in the graph must first leave it.
   const bool input = tensor->existing() && !tensor->made_at;
@@ -41,7 +41,7 @@ void Scope::toggle(Tensor* tensor) {
 
 void Scope::close(Tensor* tensor) {
   refuse_twin(tensor, "what it is to autograd");
-  capture_.changes(tensor);
+  capture_.confinement.changes(tensor);
   tensor->altered = true;
   if (is_leaf_view(tensor)) cannot(Reason::LateEffect, "a change of a view made with grad mode off");
   writes_.set_late(tensor, Late::Closed);

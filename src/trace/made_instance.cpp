@@ -1,17 +1,15 @@
 // Instances are made by object.__new__ and tuple.__new__; attributes are stored as by object.__setattr__.
 #include "trace/made_instance.h"
 
-#include "trace/capture.h"
-
 namespace gramme::trace {
 
 using namespace value;
 
-Owned<> made_instance(Capture& capture, Object* object, const std::function<Owned<>(const Attribute&)>& real) {
-  if (object->payload) return {};
-  PyObject* type = reinterpret_cast<PyObject*>(object->type);
+Owned<> made_instance(PyTypeObject* of, const Attributes& attributes,
+                      const std::function<Owned<>(const Attribute&)>& real) {
+  PyObject* type = reinterpret_cast<PyObject*>(of);
   Owned<> made = take(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__new__", "O", type));
-  for (const Attribute& attribute : capture.all_attributes(object)) {
+  for (const Attribute& attribute : attributes) {
     const Owned<> value = real(attribute);
     if (!value) return {};
     check(PyObject_GenericSetAttr(made.get(), attribute.name, value.get()));

@@ -8,7 +8,6 @@
 #include "shape/lower.h"
 #include "trace/left_open.h"
 #include "trace/scope.h"
-#include "trace/shown.h"
 
 namespace gramme::trace {
 
@@ -16,15 +15,6 @@ using namespace value;
 using meta::Argument;
 using shape::Expr;
 using SK = source::Kind;
-
-bool Capture::was_needed(Expr e) const {
-  if (e->kind == shape::Kind::Symbol) {
-    const Source* source = shapes.source_of(e);
-    return source && policy.times_fixed.contains(source->path);
-  }
-  return std::any_of(e->operands.begin(), e->operands.end(),
-                     [this](const shape::Operand& operand) { return was_needed(operand.of); });
-}
 
 namespace {
 
@@ -41,29 +31,23 @@ Owned<> example_of(shape::Type type) {
 
 }  // namespace
 
-Value* Capture::expression(shape::Expr e) {
-  e = shapes.assumptions.simplified(e);
-  const std::optional<int64_t> now = shapes.assumptions.hint(e);
-  const bool unbacked = shapes.assumptions.is_unbacked(e);
+Value* VaryingNumbers::expression(shape::Expr e) {
+  e = shapes_.assumptions.simplified(e);
+  const std::optional<int64_t> now = shapes_.assumptions.hint(e);
+  const bool unbacked = shapes_.assumptions.is_unbacked(e);
   if (!now && !unbacked) cannot(Reason::DataDependentValue, "a number whose value is not known");
   Owned<> object = unbacked ? example_of(e->type) : object_of(e->type, *now);
-  if (is_constant(e)) return constant(std::move(object));
-  auto* result = make<Number>();
-  result->object = keep(std::move(object));
+  if (is_constant(e)) return values_.constant(std::move(object));
+  auto* result = values_.make<Number>();
+  result->object = values_.keep(std::move(object));
   result->type = Py_TYPE(result->object);
   result->expr = e;
   if (e->type == shape::Type::Int) {
-    const shape::Range range = shapes.assumptions.range(e);
+    const shape::Range range = shapes_.assumptions.range(e);
     const bool bounded = range.low != shape::Range::kNoLow && range.high != shape::Range::kNoHigh;
     if (bounded) result->range = {static_cast<double>(range.low), static_cast<double>(range.high)};
   }
   return result;
-}
-
-void Capture::note_specialized(const Number* number) {
-  guard({number->source, guards::Kind::Constant, share(number->object)});
-  specialized_.push_back(number->source);
-  if (PyFloat_CheckExact(number->object) && PyFloat_AS_DOUBLE(number->object) == 0) zeros_.push_back(number->source);
 }
 
 graph::Node* Scope::node(Number* number) {
@@ -214,7 +198,7 @@ PyObject* Scope::specialize(Number* number) {
   } else if (number->source) {
     if (is_left_open(capture_.policy, number->source, number->object))
       cannot(Reason::DataDependentValue, "a float of which each value had a capture of its own");
-    capture_.note_specialized(number);
+    capture_.numbers.specialize(number);
   } else {
     std::unordered_set<const graph::Node*> seen;
     std::vector<const graph::Node*> inputs;
@@ -232,7 +216,7 @@ PyObject* Scope::specialize(Number* number) {
 
 /// Puts inputs that are sizes before their tensor, or in its place if only its sizes are used.
 void Scope::place_symbols() {
-  const auto& shown = state<Shown>();
+  const Shown& shown = shown_;
   if (capture_.shapes.empty() && shown.empty()) return;
   std::unordered_map<const Source*, Shown::Place> places;  // also of tensors that are no longer inputs
   size_t made = 0;

@@ -138,7 +138,7 @@ void ReadLater::check(Trace& trace, const Rebuilder& rebuild) const {
   for (const Kept& kept : kept_)
     if (rebuild.has(kept.value) || content_of(trace, kept.value) != kept.content) {
       if (kept.by_hook) throw HookLeaves{kept.step};
-      trace.stop_at(kept.step - 1, Reason::EffectInBody, "an object that backward or a later call reads");
+      trace.progress.stop_at(kept.step - 1, Reason::EffectInBody, "an object that backward or a later call reads");
     }
 }
 

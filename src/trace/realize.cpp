@@ -69,20 +69,21 @@ bool is_c_callable(PyObject* object) {
 
 /// An existing list iterator under fullgraph=True, with its position guarded. Where the graph may break, list iterators
 /// are Live: in a loop the position differs at each turn.
-Iterator* realize_list_iterator(Capture& capture, PyObject* object, const Source* source) {
-  auto* result = capture.make<Iterator>(source, object);
+Iterator* realize_list_iterator(Values& values, guards::FactList& facts, source::Pool& pool, PyObject* object,
+                                const Source* source) {
+  auto* result = values.make<Iterator>(source, object);
   result->sort = Iterator::Sequence;
-  const Source* of = capture.pool->child(source, SK::IteratorOf);
+  const Source* of = pool.child(source, SK::IteratorOf);
   PyObject* list = *cpython::list_iterator_list(object);
   result->done = !list;
   if (!list) {
-    capture.guard_absent(of);
+    facts.add_absent(of);
     return result;
   }
   guards::Fact position{source, guards::Kind::Position, {}};
   position.number = result->index = *cpython::list_iterator_position(object);
-  capture.guard(std::move(position));
-  result->parts = {capture.see(capture.wrap(list, of))};
+  facts.add(std::move(position));
+  result->parts = {values.see(values.wrap(list, of))};
   return result;
 }
 
@@ -94,89 +95,75 @@ bool is_list_iterator(PyObject* object) {
 
 }  // namespace
 
-Value* Capture::force(Lazy* lazy) {
-  if (!lazy->target) lazy->target = realize(lazy->object, lazy->source);
-  return lazy->target;
-}
-
 Value* Capture::realize(PyObject* object, const Source* source) {
-  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return number(object, source);
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return numbers.at(object, source, inliner);
   if (object == Py_None || PyBool_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) ||
       object == Py_Ellipsis || object == Py_NotImplemented || PyComplex_CheckExact(object) ||
       Py_TYPE(object) == &PyRange_Type || PyCode_Check(object)) {
     bool singleton = object == Py_NotImplemented || PyCode_Check(object);
-    guard({source, singleton ? guards::Kind::Identity : guards::Kind::Constant, share(object)});
-    if (object == Py_None) return none_;
+    facts.add({source, singleton ? guards::Kind::Identity : guards::Kind::Constant, share(object)});
+    if (object == Py_None) return none();
     if (PyBool_Check(object)) return boolean(object == Py_True);
     return make<Constant>(source, object);
   }
   if (source::is_leaf(object)) {
-    guard({source, guards::Kind::Constant, share(object)});
+    facts.add({source, guards::Kind::Constant, share(object)});
     auto* result = make<Object>(pool->pinned(object), object);
     result->type = Py_TYPE(object);
     return result;
   }
-  auto found = known_.find(object);
-  if (found != known_.end()) {
-    const Source* first = found->second->source;
+  if (Value* found = objects.find(object)) {
+    const Source* first = found->source;
     if (first && first != source) {
       bool pinned = first->kind == SK::Pinned;
       guards::Fact fact{source, pinned ? guards::Kind::Identity : guards::Kind::SameAs,
                         pinned ? share(object) : Owned<>()};
       fact.other = pinned ? nullptr : first;
-      guard(std::move(fact));
+      facts.add(std::move(fact));
     }
-    return found->second;
+    return found;
   }
   Value* result = realize_object(object, source);
-  known_[object] = result;
-  if (owns_dict(result->kind)) note_dict_of(object);
+  objects.add(object, result);
+  if (owns_dict(result->kind)) objects.note_dict_of(object);
   return result;
-}
-
-/// A dict tracked both as an object's attributes and as a dict would have two states, so the segment ends.
-void Capture::note_dict_of(PyObject* object) {
-  PyObject** dict = cpython::instance_dict_address(object);
-  if (!dict || !*dict) return;
-  if (known_.contains(*dict)) cannot_hold_twice();
-  dicts_of_known_.insert(*dict);
 }
 
 Value* Capture::realize_object(PyObject* object, const Source* source) {
   PyTypeObject* type = Py_TYPE(object);
-  const KnownTypes& known = known_types();
+  const KnownTypes& types = known_types();
   if (PyFunction_Check(object)) return realize_function(object, source);
   if (PyType_Check(object)) {
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
     return make<Class>(pool->pinned(object), object);
   }
   if (is_c_callable(object)) return realize_c_function(object, source);
   if (aten::is_tensor(object)) return realize_tensor(object, source);
   if (is_torch_constant(type)) {
-    guard({source, type == known.device ? guards::Kind::Constant : guards::Kind::Identity, share(object)});
+    facts.add({source, type == types.device ? guards::Kind::Constant : guards::Kind::Identity, share(object)});
     return make<Constant>(source, object);
   }
   if (PyModule_Check(object)) {
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
     auto* result = make<Module>(pool->pinned(object), object);
     PyObject* names = PyModule_GetDict(object);
-    result->names = namespace_of(names, pool->child(result->source, SK::InstanceDict));
+    result->names = objects.namespace_of(names, pool->child(result->source, SK::InstanceDict));
     return result;
   }
-  if (known.enum_meta && PyObject_TypeCheck(reinterpret_cast<PyObject*>(type), known.enum_meta)) {
-    guard({source, guards::Kind::Identity, share(object)});
+  if (types.enum_meta && PyObject_TypeCheck(reinterpret_cast<PyObject*>(type), types.enum_meta)) {
+    facts.add({source, guards::Kind::Identity, share(object)});
     auto* result = make<Object>(pool->pinned(object), object);
     result->type = type;
     if (PyLong_Check(object)) result->payload = constant(take(_PyLong_Copy(reinterpret_cast<PyLongObject*>(object))));
     if (PyUnicode_Check(object)) result->payload = constant(take(PyUnicode_FromObject(object)));
     return result;
   }
-  guard_type(source, type);
+  facts.add_type(source, type);
   if (PyTuple_Check(object)) return realize_tuple(object, source);
   if (PyList_Check(object)) return realize_list(object, source);
   if (PyDict_Check(object)) return realize_dict(object, source);
   if (PyAnySet_Check(object)) return realize_set(object, source);
-  if (PyObject_TypeCheck(object, known.deque)) return realize_deque(object, source);
+  if (PyObject_TypeCheck(object, types.deque)) return realize_deque(object, source);
   if (PyMethod_Check(object)) {
     auto* result = make<Method>(source, object);
     result->function = wrap(PyMethod_GET_FUNCTION(object), pool->child(source, SK::MethodFunc));
@@ -188,7 +175,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
     result->read = false;
     return result;
   }
-  if (type == known.partial) {
+  if (type == types.partial) {
     auto* partial = cpython::as_partial(object);
     if (has_open_places(partial->args)) cannot(Reason::SourceUnknown, "a partial() with a Placeholder");
     auto* result = make<Partial>(source, object);
@@ -199,7 +186,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   }
   if (PySlice_Check(object)) {
     if (!source::is_constant(object)) cannot(Reason::SourceUnknown, "a slice of objects");
-    guard({source, guards::Kind::Constant, share(object)});
+    facts.add({source, guards::Kind::Constant, share(object)});
     auto* slice = reinterpret_cast<PySliceObject*>(object);
     auto* result = make<Slice>(source, object);
     result->start = constant(slice->start);
@@ -207,7 +194,8 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
     result->step = constant(slice->step);
     return result;
   }
-  if (!policy.contract.breaks && is_list_iterator(object)) return realize_list_iterator(*this, object, source);
+  if (!policy.contract.breaks && is_list_iterator(object))
+    return realize_list_iterator(*this, facts, *pool, object, source);
   if (policy.contract.breaks && policy.iterates && cpython::iterates(object) != cpython::Iterates::Unknown) {
     auto* result = make<Iterator>(source, object);
     result->sort = Iterator::Live;
@@ -216,7 +204,7 @@ Value* Capture::realize_object(PyObject* object, const Source* source) {
   auto* result = make<Object>(source, object);
   result->type = type;
   PyTypeObject* const module = once([] { return type_named("torch.nn", "Module"); });
-  if (policy.all_dynamic && PyType_IsSubtype(type, module)) modules_.insert(source);
+  if (policy.all_dynamic && PyType_IsSubtype(type, module)) numbers.note_module(source);
   return result;
 }
 
@@ -231,10 +219,10 @@ Value* Capture::realize_function(PyObject* object, const Source* source) {
                         before->second.code.get() == function->func_code;
   const bool hook = source->kind == SK::ValueAt && is_of_hooks(source->base);  // with a new id it may be a new function
   if (source->kind != SK::Pinned && (made_by_a_call || replaced || hook)) {
-    guard_type(source, &PyFunction_Type);
+    facts.add_type(source, &PyFunction_Type);
     return make<Function>(source, object);
   }
-  guard({source, guards::Kind::Identity, share(object)});
+  facts.add({source, guards::Kind::Identity, share(object)});
   return make<Function>(pool->pinned(object), object);
 }
 
@@ -267,20 +255,21 @@ PyObject* one_getter(PyObject* object) {
 
 Value* Capture::realize_c_function(PyObject* object, const Source* source) {
   if (PyObject* one = one_getter(object); one != object) {
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
     return see(pinned(one));
   }
   PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
   // pybind11 keeps a record of its own where other functions have their module
   bool record = self && (PyCapsule_CheckExact(self) || strncmp(Py_TYPE(self)->tp_name, "pybind11", 8) == 0);
   if (!self || record || PyModule_Check(self) || PyType_Check(self) || source->kind == SK::Pinned) {
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
     return make<Builtin>(pool->pinned(object), object);
   }
   PyObject* descriptor = method_of(self, object);
   if (!descriptor) cannot(Reason::SourceUnknown, "a C function bound to an object before the capture");
   const bool constant = source::is_constant(self);
-  guard({source, constant ? guards::Kind::Identity : guards::Kind::MethodDef, share(constant ? object : descriptor)});
+  facts.add(
+      {source, constant ? guards::Kind::Identity : guards::Kind::MethodDef, share(constant ? object : descriptor)});
   auto* method = make<BuiltinMethod>(constant ? pool->pinned(object) : source, descriptor);
   method->self = constant ? adopt(share(self)) : wrap(self, pool->child(source, SK::MethodSelf));
   return method;
@@ -326,15 +315,16 @@ Value* Capture::realize_tensor(PyObject* object, const Source* source) {
   if (!contract.runs) result->record = as_real(object, result->record);
   result->special_view = fact.spec->special_view;
   result->leaf_view = leaf_view;
-  if (const std::vector<shape::Expr> sizes = varying_sizes(object, result->record, source); !sizes.empty()) {
+  if (const std::vector<shape::Expr> sizes = numbers.sizes(object, result->record, source, position());
+      !sizes.empty()) {
     result->record = shapes.describe(result->record, sizes, source, *pool);
     fact.spec = aten::with_varying(*fact.spec, varying(result->record->sizes), varying(result->record->strides));
   }
-  guard(std::move(fact));
+  facts.add(std::move(fact));
   if (policy.contract.symbols && may_vary(source) && !is_of_module(result->record, source))
-    guard({source, guards::Kind::Marks, guards::marks_of(object)});
+    facts.add({source, guards::Kind::Marks, guards::marks_of(object)});
   if (guards::may_have_attributes(object) && guards::has_guarded_address(object))
-    guard({source, guards::Kind::Identity, share(object)});
+    facts.add({source, guards::Kind::Identity, share(object)});
   found(result);
   return result;
 }

@@ -1,6 +1,5 @@
 // Helpers shared by realize.cpp and realize_containers.cpp only.
 #pragma once
-#include "base/error.h"
 #include "base/ref.h"
 
 namespace gramme::trace {
@@ -20,9 +19,5 @@ struct KnownTypes {
   PyTypeObject* enum_meta = type_named("enum", "EnumMeta");
 };
 const KnownTypes& known_types();
-
-[[noreturn]] inline void cannot_hold_twice() {
-  cannot(Reason::AttributeUnknown, "a dict of attributes or globals that is reached on its own");
-}
 
 }  // namespace gramme::trace

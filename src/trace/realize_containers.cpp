@@ -30,7 +30,7 @@ bool is_held_member(PyObject* member) {
 }  // namespace
 
 Value* Capture::realize_tuple(PyObject* object, const Source* source) {
-  guard_length(source, PyTuple_GET_SIZE(object));
+  facts.add_length(source, PyTuple_GET_SIZE(object));
   auto* result = make<Tuple>(source, object);
   result->type = Py_TYPE(object);
   result->items.reserve(PyTuple_GET_SIZE(object));
@@ -54,7 +54,7 @@ List* Capture::list_payload(PyObject* object, const Source* source) {
 void Capture::Lists::read(List* list) {
   list->unread = nullptr;
   Py_ssize_t size = PyList_GET_SIZE(list->object);
-  capture.guard_length(list->source, size);
+  capture.facts.add_length(list->source, size);
   std::vector<Value*> items;
   items.reserve(size + list->own_items.capacity());  // never zero capacity for a list that had items: see list.sort
   for (Py_ssize_t i = 0; i < size; ++i)
@@ -81,26 +81,26 @@ Dict* Capture::dict_payload(PyObject* object, const Source* source) {
 
 Value* Capture::default_factory(PyObject* object, const Source* source) {
   PyObject* factory = *cpython::default_factory_address(object);
-  return factory ? wrap(factory, pool->child(source, SK::DefaultFactory)) : none_;
+  return factory ? wrap(factory, pool->child(source, SK::DefaultFactory)) : none();
 }
 
 Value* Capture::realize_dict(PyObject* object, const Source* source) {
-  if (dicts_of_known_.contains(object) || namespaces_.contains(object)) cannot_hold_twice();
+  objects.refuse_as_dict(object);
   PyTypeObject* type = Py_TYPE(object);
   Dict* dict = dict_payload(object, source);
-  const KnownTypes& known = known_types();
+  const KnownTypes& types = known_types();
   if (type == &PyDict_Type) return dict;
   if (type == &PyODict_Type) {
     dict->type = type;
     return dict;
   }
-  if (type == known.defaultdict) {
+  if (type == types.defaultdict) {
     dict->type = type;
     dict->factory = default_factory(object, source);
     return dict;
   }
   if (PyODict_Check(object)) dict->type = &PyODict_Type;
-  if (PyType_IsSubtype(type, known.defaultdict)) dict->factory = default_factory(object, source);
+  if (PyType_IsSubtype(type, types.defaultdict)) dict->factory = default_factory(object, source);
   auto* instance = make<Object>(source, object);
   instance->type = type;
   instance->payload = dict;
@@ -126,10 +126,10 @@ Value* Capture::realize_set(PyObject* object, const Source* source) {
   }
   if (constants) {
     if (!cpython::place_members(places.get(), object)) throw PythonError();
-    guard({source, guards::Kind::SetIs, take(PyFrozenSet_New(object))});
+    facts.add({source, guards::Kind::SetIs, take(PyFrozenSet_New(object))});
     result->places = keep(std::move(places));
   } else {
-    guard_length(source, PyList_GET_SIZE(items.get()));
+    facts.add_length(source, PyList_GET_SIZE(items.get()));
     result->placed = false;
   }
   if (PyAnySet_CheckExact(object)) return result;
@@ -144,10 +144,10 @@ Value* Capture::realize_deque(PyObject* object, const Source* source) {
   auto* deque = cpython::as_deque(object);
   result->maxlen = deque->maxlen;
   Py_ssize_t n = Py_SIZE(object);
-  guard_length(source, n);
+  facts.add_length(source, n);
   guards::Fact bounded{source, guards::Kind::MaxLength, {}};
   bounded.number = deque->maxlen;
-  guard(std::move(bounded));
+  facts.add(std::move(bounded));
   for (Py_ssize_t i = 0; i < n; ++i)
     result->items.push_back(wrap(*cpython::deque_item_address(object, i), pool->child(source, SK::DequeItem, i)));
   if (Py_IS_TYPE(object, known_types().deque)) return result;

@@ -36,7 +36,7 @@ Register Rebuilder::operator()(Value* value) {
   if (auto* lazy = as<Lazy>(value)) {
     if (lazy->target && !lazy->target->source) return (*this)(lazy->target);
     const bool varies = !trace_.contract.runs && PyLong_CheckExact(lazy->object);  // perhaps
-    if (varies || trace_.is_of_made(lazy->source)) return (*this)(trace_.see(lazy));
+    if (varies || trace_.facts.is_exempt(lazy->source)) return (*this)(trace_.see(lazy));
     return read(lazy->source);
   }
   if (value->kind == Kind::Null) return kNull;
@@ -53,7 +53,7 @@ Register Rebuilder::operator()(Value* value) {
 }
 
 int Rebuilder::read(const Source* source) {
-  if (trace_.is_of_made(source)) unsupported("a part of a class made in the segment");
+  if (trace_.facts.is_exempt(source)) unsupported("a part of a class made in the segment");
   auto [at, added] = read_index_.try_emplace(source, static_cast<int>(reads_.size()));
   if (added) reads_.push_back(source);
   return at->second;
@@ -133,13 +133,13 @@ Register Rebuilder::call(PyObject* callable, const std::vector<Register>& regist
 
 /// Ends the segment before a tensor that would outlive its transform was made.
 void Rebuilder::refuse_batched(const Tensor* tensor) {
-  trace_.stop_at(tensor->made_at - 1, Reason::ReplayUnsupported, "a tensor inside a transform, elsewhere");
+  trace_.progress.stop_at(tensor->made_at - 1, Reason::ReplayUnsupported, "a tensor inside a transform, elsewhere");
 }
 
 Register Rebuilder::make(Value* value) {
   const bool computed = !trace_.contract.runs && value->kind == Kind::Number;
   if (value->source && !computed) {
-    if (trace_.is_of_made(value->source)) {  // only equal names and numbers are needed then
+    if (trace_.facts.is_exempt(value->source)) {  // only equal names and numbers are needed then
       auto* tuple = as<Tuple>(value);
       const bool known = value->kind == Kind::Constant || (tuple && tuple->type == &PyTuple_Type);
       const Owned<> equal = known ? trace_.concrete(value) : Owned<>();
@@ -248,7 +248,7 @@ Register Rebuilder::make_new(InstanceDict* dict) { return call(builtin("vars"), 
 
 /// Makes a leaf by the real operation in replay, because outputs of compiled graphs may have a history.
 void Rebuilder::new_leaf(Tensor* tensor) {
-  trace_.stop_at(tensor->made_at, Reason::ReplayUnsupported, "a leaf made by an operation");
+  trace_.progress.stop_at(tensor->made_at, Reason::ReplayUnsupported, "a leaf made by an operation");
 }
 
 void Rebuilder::number_registers(plan::Exit& exit) {

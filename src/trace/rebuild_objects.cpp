@@ -87,7 +87,8 @@ void Rebuilder::store_slot(Register target, PyObject* name, Value* value, PyType
 Register Rebuilder::make_array(const Object* object, const Array& array) {
   if (array.tensor->record->requires_grad || array.tensor->altered) unsupported("an array over a changed tensor");
   if (array.view_of)
-    trace_.stop_at(array.tensor->made_at, Reason::ReplayUnsupported, "a view of an array that no tensor can be");
+    trace_.progress.stop_at(array.tensor->made_at, Reason::ReplayUnsupported,
+                            "a view of an array that no tensor can be");
   PyTypeObject* const tensor = once([] { return imported_type("torch", "Tensor"); });
   PyObject* const getitem = once([] { return imported("_operator", "getitem").release(); });
   const Register whole = call_method(tensor, "numpy", {(*this)(array.tensor)});

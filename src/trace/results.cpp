@@ -69,7 +69,7 @@ Value* Scope::result_value(const meta::Result& result, graph::Node* node, const 
       if (result.expr) {
         node->number_type = reinterpret_cast<PyTypeObject*>(result.object.get());
         if (result.expr->kind == shape::Kind::Symbol && !is_bound(result.expr)) inputs_.bind(result.expr, node);
-        return capture_.expression(result.expr);
+        return capture_.numbers.expression(result.expr);
       }
       auto* number = capture_.make<Number>();
       number->node = node;

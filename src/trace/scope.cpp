@@ -10,14 +10,14 @@ namespace gramme::trace {
 namespace {
 
 /// The annotations of torch.fx.traceback.annotate around the capture; null if there are none.
-PyObject* annotations_of(Capture& capture) {
+PyObject* annotations_of(Values& values) {
   PyObject* const names =
       once([] { return share(PyModule_GetDict(take(import_module("torch.fx.traceback")).get())).release(); });
   static PyObject* const current = intern("current_meta");
   static PyObject* const custom = intern("custom");
   PyObject* all = PyDict_GetItemWithError(names, current);
   PyObject* said = all && PyDict_CheckExact(all) ? PyDict_GetItemWithError(all, custom) : nullptr;
-  return said && PyDict_CheckExact(said) ? capture.keep(take(PyDict_Copy(said))) : nullptr;
+  return said && PyDict_CheckExact(said) ? values.keep(take(PyDict_Copy(said))) : nullptr;
 }
 
 }  // namespace

@@ -13,14 +13,12 @@
 #include "trace/data_numbers.h"
 #include "trace/graph_inputs.h"
 #include "trace/mode_stack.h"
+#include "trace/shown.h"
 #include "trace/wrappers.h"
 
 namespace gramme::trace {
 
 struct Refusal;  // refusals.h
-
-/// True if a function of torch.optim is being traced.
-bool is_in_optimizer(const Capture& capture);
 
 class Scope {
  public:
@@ -64,6 +62,7 @@ class Scope {
   /// Appends the call to the graph, with inference, mutations and aliasing; the result as a value.
   Value* emit(PyObject* function, const Args& args);
   Value* emit_method(PyObject* name, const Args& args);  // values[0] is self
+  Value* detached(Value* tensor);                        // tensor.detach()
   /// The same for a call whose result depends on earlier computations inside transforms.
   Value* emit_remembering(PyObject* function, const Args& args);
   /// Appends a call of a function of Python numbers, without inference. `example` is its present value, and all its
@@ -107,6 +106,7 @@ class Scope {
 
   // ---- inputs
   const GraphInputs& inputs() const { return inputs_; }
+  Shown& shown() { return shown_; }
   /// Called when a real tensor was looked into.
   void found(value::Tensor* tensor);
   /// Makes each symbol of a tensor input an input of its own, before the first tensor that has it.
@@ -211,8 +211,8 @@ class Scope {
   void toggle(value::Tensor* tensor);
   /// Notes that replay changes a state of the process, under which no later (random) operation may be captured. With
   /// `is_late`, one may be while that returns false, since the program has put the state back.
-  void set_late_state(const char* name, bool (*is_late)(Capture&) = nullptr) {
-    if (!late_state_ || is_late_) late_state_ = name, is_late_ = is_late;
+  void set_late_state(const char* name, std::function<bool()> is_late = nullptr) {
+    if (!late_state_ || is_late_) late_state_ = name, is_late_ = std::move(is_late);
   }
   void set_late_seed(const char* name) { late_seed_ = name; }
 
@@ -313,6 +313,7 @@ class Scope {
   Capture& capture_;
   graph::Graph root_;
   GraphInputs inputs_{root_};
+  Shown shown_{root_};
   graph::Graph* graph_ = &root_;
   DataNumbers data_;
   const char* refused_by_ = "";
@@ -326,7 +327,7 @@ class Scope {
   bool has_classes_ = false;
   bool has_twins_ = false;  // of them, some that the graph has as plain tensors
   const char *late_state_ = nullptr, *late_seed_ = nullptr;
-  bool (*is_late_)(Capture&) = nullptr;  // whether late_state_ still differs; null: always
+  std::function<bool()> is_late_;  // whether late_state_ still differs; null: always
   Contents contents_;
   mutable Extensions states_;  // each is made at its first use
   ModeStack modes_;            // put back while the rest is there

@@ -10,11 +10,9 @@ namespace gramme::trace {
 
 using namespace value;
 
-namespace {
-
-class Question {
+class Shown::Question {
  public:
-  explicit Question(Scope& scope) : scope_(scope) {}
+  explicit Question(Shown& shown) : shown_(shown) {}
 
   bool is_constant(Value* value) {
     if (++looked_at_ > kMost) return false;
@@ -29,7 +27,7 @@ class Question {
 
  private:
   bool is_constant(PyObject* object) {
-    if (aten::is_tensor(object)) scope_.state<Shown>().add(object, scope_.root());
+    if (aten::is_tensor(object)) shown_.add(object);
     return source::is_constant(object) || PyFunction_Check(object) || PyCFunction_Check(object) ||
            PyType_Check(object) || PyModule_Check(object);
   }
@@ -60,18 +58,15 @@ class Question {
   }
 
   static constexpr int kMost = 256;  // ends the walk through a container that contains itself
-  Scope& scope_;
+  Shown& shown_;
   int looked_at_ = 0;
 };
 
-}  // namespace
-
-void show(Scope& scope, const Value* value) {
-  if (value->kind == Kind::Lazy && aten::is_tensor(value->object))
-    scope.state<Shown>().add(value->object, scope.root());
+void Shown::look_at(const Value* value) {
+  if (value->kind == Kind::Lazy && aten::is_tensor(value->object)) add(value->object);
 }
 
-bool show_as_constant(Scope& scope, Value* value) { return Question(scope).is_constant(value); }
+bool Shown::look_for_constant(Value* value) { return Question(*this).is_constant(value); }
 
 Shown::Place Shown::place(const PyObject* tensor, size_t made_before) const {
   const Place own(made_before, true, 0);

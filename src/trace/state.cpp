@@ -27,7 +27,7 @@ Attributes& own_attributes(Value* object) {
 
 /// The lazy value of a lookup's result. Its presence is guarded even if nobody looks into it.
 Value* Capture::found_at(PyObject* object, const Source* source) {
-  guard({source, guards::Kind::Present, {}});
+  facts.add({source, guards::Kind::Present, {}});
   return wrap(object, source);
 }
 
@@ -44,7 +44,7 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
   if (auto* tensor = as<Tensor>(object)) return instance_attribute(*this, tensor, name);
   Attributes& attributes = own_attributes(object);
   if (Attribute* known = find(attributes, name)) {
-    reads(object, known->value, object, name);
+    confinement.reads(object, known->value, object, name);
     return known->value;
   }
   refuse_late(object, name);
@@ -54,28 +54,28 @@ Value* Capture::own_attribute(Value* object, PyObject* name) {
     case cpython::Lookup::NeedsPython:
       cannot(Reason::AttributeUnknown, "an instance dict with keys of a user's class");
     case cpython::Lookup::Absent:
-      guard_absent(pool->child(object->source, SK::Attr, name));
+      facts.add_absent(pool->child(object->source, SK::Attr, name));
       break;
     case cpython::Lookup::Found:
       break;
   }
   Value* result = found ? found_at(found, pool->child(object->source, SK::Attr, name)) : nullptr;
   attributes.push_back({name, result});
-  reads(object, result, object, name);
+  confinement.reads(object, result, object, name);
   return result;
 }
 
 void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
   auto* tensor = as<Tensor>(object);
-  if (tensor) note_dict(*this, tensor);
+  if (tensor) note_dict(objects, tensor);
   auto* instance = as<Object>(object);
   if (instance && !instance->type->tp_dictoffset && !cpython::has_managed_dict(instance->type))
     cannot(Reason::MutationUnsupported,
            std::string("an attribute of a ") + instance->type->tp_name + " without a dict");
   if (tensor)
-    changes(tensor);
-  else if (confined_)
-    confined_->change(object, name, [=, this] { return own_attribute(object, name); });
+    confinement.changes(tensor);
+  else
+    confinement.changes(object, name, [=, this] { return own_attribute(object, name); });
   Attributes& attributes = own_attributes(object);
   Attribute* known = find(attributes, name);
   const bool written = effects_.contains(effects::Kind::StoreAttr, object, name);
@@ -103,7 +103,7 @@ void Capture::store_own_attribute(Value* object, PyObject* name, Value* value) {
 
 Value* Capture::slot_attribute(Object* object, PyObject* name) {
   if (Attribute* known = find(object->slots, name)) {
-    reads(object, known->value);
+    confinement.reads(object, known->value);
     return known->value;
   }
   if (object->made_by >= 0) cannot_ask_late(object);
@@ -113,17 +113,17 @@ Value* Capture::slot_attribute(Object* object, PyObject* name) {
   if (offset < 0) cannot(Reason::AttributeUnknown, "a member of a type in C");
   const Source* source = pool->child(object->source, SK::Slot, name);
   PyObject* found = *cpython::slot_address(object->object, offset);
-  if (!found) guard_absent(source);
+  if (!found) facts.add_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
   object->slots.push_back({name, result});
-  reads(object, result);
+  confinement.reads(object, result);
   return result;
 }
 
 /// A slot's old value dies, which must run no code; `__class__` is no slot, and the old class lives on.
 void Capture::store_slot_attribute(Object* object, PyObject* name, Value* value) {
   static PyObject* const class_name = intern("__class__");
-  changes(object);
+  confinement.changes(object);
   if (object->existing() && name != class_name && !effects_.contains(effects::Kind::StoreSlot, object, name))
     if (Value* old = slot_attribute(object, name)) refuse_death(*this, old->object);
   if (object->existing()) effects_.add(effects::Kind::StoreSlot, object, name, moment());
@@ -137,20 +137,20 @@ Attributes Capture::all_attributes(Value* object) {
   refuse_late(object, nullptr);
   auto* tensor = as<Tensor>(object);
   if (tensor) refuse_unknown_dict(tensor);
-  const auto is_in_dict = [&](PyObject* name) { return !tensor || !is_outside_dict(*this, tensor, name); };
+  const auto is_in_dict = [&](PyObject* name) { return !tensor || !is_outside_dict(classes, tensor, name); };
   if (!object->existing()) {
     Attributes live;
     for (Attribute& attribute : own_attributes(object))
       if (attribute.value && is_in_dict(attribute.name)) live.push_back(attribute);
     return live;
   }
-  if (tensor) note_dict(*this, tensor);
+  if (tensor) note_dict(objects, tensor);
   PyObject** address = cpython::instance_dict_address(object->object);
   if (!address) return {};
   Owned<> dict = take(PyObject_GenericGetDict(object->object, nullptr));
   const Source* source = pool->child(object->source, SK::InstanceDict);
   Owned<> keys = take(PySequence_Tuple(dict.get()));
-  guard({source, guards::Kind::Keys, keys});
+  facts.add({source, guards::Kind::Keys, keys});
   Attributes live;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* name = PyTuple_GET_ITEM(keys.get(), i);
@@ -171,27 +171,38 @@ Attributes Capture::all_attributes(Value* object) {
   return live;
 }
 
+// ---- classes
+
+void Capture::store_class_attribute(Class* cls, PyObject* name, Value* value, PyObject* raw) {
+  confinement.changes(cls);
+  const bool anew = classes.store(cls, name, value, raw);
+  if (cls->existing() && anew)
+    effects_.add_anew(effects::Kind::StoreClassAttr, cls, name, moment());
+  else if (cls->existing())
+    effects_.add(effects::Kind::StoreClassAttr, cls, name, moment());
+}
+
 // ---- globals
 
 Value* Capture::global(Namespace* names, PyObject* name) {
   auto known = names->names.find(name);
   if (known != names->names.end()) {
-    reads(nullptr, known->second.value, names, name);
+    confinement.reads(nullptr, known->second.value, names, name);
     return known->second.value;
   }
   PyObject* found = nullptr;
   if (cpython::dict_lookup(names->object, name, &found) == cpython::Lookup::NeedsPython)
     cannot(Reason::AttributeUnknown, "globals with keys of a user's class");
   const Source* source = pool->child(names->source, SK::Value, name);
-  if (!found) guard_absent(source);
+  if (!found) facts.add_absent(source);
   Value* result = found ? found_at(found, source) : nullptr;
   names->names[name] = {result, false};
-  reads(nullptr, result, names, name);
+  confinement.reads(nullptr, result, names, name);
   return result;
 }
 
 void Capture::store_global(Namespace* names, PyObject* name, Value* value) {
-  if (confined_) confined_->change(names, name, [=, this] { return global(names, name); });
+  confinement.changes(names, name, [=, this] { return global(names, name); });
   PyObject* old = nullptr;
   if (!effects_.contains(effects::Kind::StoreGlobal, names, name)) cpython::dict_lookup(names->object, name, &old);
   refuse_death(*this, old);
@@ -207,16 +218,17 @@ Value* Capture::cell_content(Cell* cell, Namespace* reader) {
     cell->read = true;
     PyObject* content = PyCell_GET(cell->object);
     const Source* source = pool->child(cell->source, SK::Contents);
-    if (!content) guard_absent(source);
+    if (!content) facts.add_absent(source);
     cell->content = content ? found_at(content, source) : nullptr;
   }
-  if (confined_) confined_->read(nullptr, cell->content, reader && is_of_library(reader) ? nullptr : cell, nullptr);
+  if (confinement.any())
+    confinement.reads(nullptr, cell->content, reader && is_of_library(reader) ? nullptr : cell, nullptr);
   return cell->content;
 }
 
 void Capture::store_cell(Cell* cell, Value* content) {
   if (cell->dict_of) cannot(Reason::MutationUnsupported, "a cell that holds the __dict__ of a class");
-  if (confined_) confined_->change(cell, nullptr, [=, this] { return cell_content(cell); });
+  confinement.changes(cell, nullptr, [=, this] { return cell_content(cell); });
   if (cell->existing() && !effects_.contains(effects::Kind::StoreCell, cell, nullptr))
     refuse_death(*this, PyCell_GET(cell->object));
   if (cell->existing()) effects_.add(effects::Kind::StoreCell, cell, nullptr, moment());
@@ -238,20 +250,20 @@ void Capture::describe(Function* function) {
   auto* real = cpython::as_function(function->object);
   const Source* source = function->source;
   function->code = cpython::code_of(real);
-  guard({source, guards::Kind::Code, share(real->func_code)});
+  facts.add({source, guards::Kind::Code, share(real->func_code)});
   function->name = real->func_name;
   function->qualname = real->func_qualname;
-  function->globals = namespace_of(real->func_globals, pool->child(source, SK::Globals));
+  function->globals = objects.namespace_of(real->func_globals, pool->child(source, SK::Globals));
   const Source* defaults = pool->child(source, SK::Defaults);
   const Source* kwdefaults = pool->child(source, SK::KwDefaults);
   if (real->func_defaults)
     function->defaults = wrap(real->func_defaults, defaults);
   else
-    guard_absent(defaults);
+    facts.add_absent(defaults);
   if (real->func_kwdefaults)
     function->kwdefaults = wrap(real->func_kwdefaults, kwdefaults);
   else
-    guard_absent(kwdefaults);
+    facts.add_absent(kwdefaults);
   if (!real->func_closure) return;
   PyCodeObject* code = function->code;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(real->func_closure); ++i) {

@@ -9,9 +9,9 @@ namespace gramme::trace {
 using namespace value;
 using SK = source::Kind;
 
-bool is_outside_dict(Capture& capture, Tensor* tensor, PyObject* name) {
+bool is_outside_dict(Classes& classes, Tensor* tensor, PyObject* name) {
   static PyObject* const grad = intern("grad");
-  PyObject* found = name == grad ? nullptr : capture.type_lookup(tensor->record->type, name);
+  PyObject* found = name == grad ? nullptr : classes.lookup(tensor->record->type, name);
   return name == grad || (found && Py_IS_TYPE(found, &PyMemberDescr_Type));
 }
 
@@ -19,9 +19,9 @@ void refuse_unknown_dict(const Tensor* tensor) {
   if (!tensor->existing() && tensor->record->context) cannot(Reason::AttributeUnknown, "the __dict__ of a wrapper");
 }
 
-void note_dict(Capture& capture, Tensor* tensor) {
+void note_dict(KnownObjects& objects, Tensor* tensor) {
   if (!tensor->existing() || tensor->dict_seen) return;
-  capture.note_dict_of(tensor->object);
+  objects.note_dict_of(tensor->object);
   tensor->dict_seen = true;
 }
 
@@ -31,10 +31,10 @@ Value* instance_attribute(Capture& capture, Tensor* tensor, PyObject* name) {
   if (!tensor->existing()) return nullptr;
   PyObject* found = nullptr;
   cpython::instance_attribute(tensor->object, name, &found);
-  note_dict(capture, tensor);
+  note_dict(capture.objects, tensor);
   const source::Source* source = capture.pool->child(tensor->source, SK::Attr, name);
   if (found) return capture.see(capture.wrap(found, source));
-  capture.guard_absent(source);
+  capture.facts.add_absent(source);
   return nullptr;
 }
 

@@ -129,7 +129,7 @@ Value* Scope::bind_whole(graph::Node* node, shape::Range range) {
   node->number_type = &PyLong_Type;
   const Expr symbol = capture_.shapes.add_unbacked(range, capture_.position());
   inputs_.bind(symbol, node);
-  return capture_.expression(symbol);
+  return capture_.numbers.expression(symbol);
 }
 
 void Scope::note_item(Number* number, Tensor* tensor) {
@@ -144,8 +144,7 @@ void Scope::note_item(Number* number, Tensor* tensor) {
 /// The tensor whose item the node takes, if its content is still the same; else null. It is more exact than the item,
 /// which compilers' kernels take as a 32-bit float.
 Tensor* Scope::copied_item(const graph::Node* item) {
-  static PyObject *const detach = intern("detach"), *const to = intern("to"), *const reshape = intern("reshape"),
-                         *const copy = intern("copy");
+  static PyObject *const to = intern("to"), *const reshape = intern("reshape"), *const copy = intern("copy");
   static PyObject* const names[] = {copy};
   PyObject* const float64 = once([] { return imported("torch", "float64").release(); });
   Tensor* const found = graph_ == &root_ ? data_.item_of(item, writes_.count()) : nullptr;
@@ -153,7 +152,7 @@ Tensor* Scope::copied_item(const graph::Node* item) {
   Value* tensor = found;
   const std::vector<shape::SymInt>& sizes = found->record->sizes;
   if (!std::ranges::all_of(sizes, [](shape::SymInt size) { return size.number() == 1; })) return nullptr;
-  tensor = emit_method(detach, Args{&tensor, 1, nullptr, 0});
+  tensor = detached(tensor);
   Value* converted[] = {tensor, capture_.constant(float64), capture_.constant(Py_True)};
   tensor = emit_method(to, Args{converted, 2, names, 1});
   Value* reshaped[] = {tensor, capture_.tuple({})};

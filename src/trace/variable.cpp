@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "graph/place.h"
-#include "trace/capture.h"
+#include "trace/inliner.h"
 
 namespace gramme::trace {
 
@@ -22,22 +22,22 @@ std::string spelled(const source::Source* source) {
   return plain ? text.substr(3, end - 3) + rest : std::string();
 }
 
-std::string place(const Capture& capture) {
-  const std::string whole = graph::place(capture.position());
+std::string place(Inliner* inliner) {
+  const std::string whole = graph::place(inliner ? inliner->position() : nullptr);
   const size_t folder = whole.rfind('/');
   return whole.empty() ? whole : " in " + whole.substr(folder == std::string::npos ? 0 : folder + 1);
 }
 
 }  // namespace
 
-std::string named(Capture& capture, const Value* value, PyObject* attribute) {
-  if (value->kind == Kind::Namespace && attribute) return "`" + utf8_of(attribute) + "`" + place(capture);  // a global
-  std::string name = capture.inliner ? capture.inliner->variable_of(value) : std::string();
+std::string named(Inliner* inliner, const Value* value, PyObject* attribute) {
+  if (value->kind == Kind::Namespace && attribute) return "`" + utf8_of(attribute) + "`" + place(inliner);  // a global
+  std::string name = inliner ? inliner->variable_of(value) : std::string();
   if (name.empty()) name = spelled(value->source);
   const std::string kind = std::string("a ") + kind_name(value->kind);
-  if (!attribute) return (name.empty() ? kind : "`" + name + "`") + place(capture);
+  if (!attribute) return (name.empty() ? kind : "`" + name + "`") + place(inliner);
   const std::string member = utf8_of(attribute);
-  return "`" + (name.empty() ? member + "` of " + kind : name + "." + member + "`") + place(capture);
+  return "`" + (name.empty() ? member + "` of " + kind : name + "." + member + "`") + place(inliner);
 }
 
 }  // namespace gramme::trace

@@ -6,10 +6,11 @@
 
 namespace gramme::trace {
 
-class Capture;
+class Inliner;
 
 /// The running function's variable that holds the value, or the path to it: "`log`", "`self.seen['a']`". Without a
 /// name, the kind: "a List". `attribute` appends an attribute. File and line of the current instruction follow.
-std::string named(Capture& capture, const value::Value* value, PyObject* attribute = nullptr);
+/// `inliner` may be null.
+std::string named(Inliner* inliner, const value::Value* value, PyObject* attribute = nullptr);
 
 }  // namespace gramme::trace

@@ -1,4 +1,6 @@
 // Decides which sizes, ints and floats vary, from settings, marks and earlier captures.
+#include "trace/varying.h"
+
 #include <algorithm>
 #include <string_view>
 
@@ -9,8 +11,6 @@
 #include "source/constant.h"
 #include "torch/names.h"
 #include "trace/left_open.h"
-#include "trace/optimizer_numbers.h"
-#include "trace/scope.h"
 
 namespace gramme::trace {
 
@@ -84,67 +84,82 @@ bool is_of_optimizer(const Source* source) {
 
 }  // namespace
 
-bool Capture::is_known_constant(const Source* source) const {
-  return policy.specialized.contains(source->path) || policy.fixed.contains(source->path) ||
+bool VaryingNumbers::was_needed(Expr e) const {
+  if (e->kind == shape::Kind::Symbol) {
+    const Source* source = shapes_.source_of(e);
+    return source && policy_.times_fixed.contains(source->path);
+  }
+  return std::any_of(e->operands.begin(), e->operands.end(),
+                     [this](const shape::Operand& operand) { return was_needed(operand.of); });
+}
+
+void VaryingNumbers::specialize(const Number* number) {
+  facts_.add({number->source, guards::Kind::Constant, share(number->object)});
+  specialized_.push_back(number->source);
+  if (PyFloat_CheckExact(number->object) && PyFloat_AS_DOUBLE(number->object) == 0) zeros_.push_back(number->source);
+}
+
+bool VaryingNumbers::is_known_constant(const Source* source) const {
+  return policy_.specialized.contains(source->path) || policy_.fixed.contains(source->path) ||
          std::find(specialized_.begin(), specialized_.end(), source) != specialized_.end();
 }
 
 /// True if the number is captured as varying. A float on the stack always is: a concrete instruction has just computed
 /// it, so it will differ next time.
-bool Capture::varies(PyObject* object, const Source* source) const {
+bool VaryingNumbers::varies(PyObject* object, const Source* source) const {
   if (!can_be_input(object)) return false;
   if (source->kind == SK::Stack && PyFloat_CheckExact(object)) return true;
-  if (is_named(policy.named_static, source)) return false;
-  if (!may_vary(source) || (PyLong_CheckExact(object) && !policy.whole_numbers_vary)) return false;
-  if (has_changed(policy, object, source)) return true;
+  if (is_named(policy_.named_static, source)) return false;
+  if (!may_vary(source) || (PyLong_CheckExact(object) && !policy_.whole_numbers_vary)) return false;
+  if (has_changed(policy_, object, source)) return true;
   if (!PyLong_CheckExact(object)) return false;
-  if (policy.all_dynamic && (policy.module_numbers_vary || !is_below_module(source))) return true;
-  return is_named(policy.named_dynamic, source) || is_named(policy.named_unbacked, source) ||
-         policy.dynamic_values.contains(PyLong_AsLongLong(object));
+  if (policy_.all_dynamic && (policy_.module_numbers_vary || !is_below_module(source))) return true;
+  return is_named(policy_.named_dynamic, source) || is_named(policy_.named_unbacked, source) ||
+         policy_.dynamic_values.contains(PyLong_AsLongLong(object));
 }
 
 /// True for numbers of modules (strides, paddings), which rarely differ between calls.
-bool Capture::is_below_module(const Source* source) const {
+bool VaryingNumbers::is_below_module(const Source* source) const {
   for (; source; source = source->base)
     if (modules_.contains(source)) return true;
   return false;
 }
 
-/// The value of a real number: a Constant, or a Number if it varies.
-Value* Capture::number(PyObject* object, const Source* source) {
+Value* VaryingNumbers::at(PyObject* object, const Source* source, Inliner* inliner) {
   const bool is_zero = PyFloat_CheckExact(object) && PyFloat_AS_DOUBLE(object) == 0;
-  const bool is_bound = (is_known_constant(source) && !is_left_open(policy, source, object)) ||
-                        (is_zero && policy.zeros.contains(source->path));
+  const bool is_bound = (is_known_constant(source) && !is_left_open(policy_, source, object)) ||
+                        (is_zero && policy_.zeros.contains(source->path));
   if (!varies(object, source) || is_bound) {
-    guard({source, guards::Kind::Constant, share(object)});
-    return make<Constant>(source, object);
+    facts_.add({source, guards::Kind::Constant, share(object)});
+    return values_.make<Constant>(source, object);
   }
   bool narrow = source::is_narrow(object);
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  guard({source, narrow ? guards::Kind::Narrow : guards::Kind::Type, share(type)});
-  dynamic_.push_back(source);
+  facts_.add({source, narrow ? guards::Kind::Narrow : guards::Kind::Type, share(type)});
+  varying_.push_back(source);
   constexpr auto kMost = static_cast<int64_t>(source::kNarrow);
-  if (policy.contract.symbols && narrow && is_named(policy.named_unbacked, source))
-    return expression(shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object), true));
-  auto* result = make<Number>(source, object);
+  if (policy_.contract.symbols && narrow && is_named(policy_.named_unbacked, source))
+    return expression(shapes_.add(source, {-kMost, kMost}, PyLong_AsLongLong(object), true));
+  auto* result = values_.make<Number>(source, object);
   result->type = Py_TYPE(object);
   if (narrow) result->range = meta::Interval::around_zero(source::kNarrow);
-  const bool of_optimizer = policy.contract.counts() && (policy.in_step || is_of_optimizer(source));
-  if (of_optimizer) state<OptimizerNumbers>().seen = true;
-  const bool of_torch = is_in_optimizer(*this);  // whose learning rates may become 0
-  if (policy.contract.counts() && is_factor(object) && (of_optimizer || of_torch)) {
+  const bool of_optimizer = policy_.contract.counts() && (policy_.in_step || is_of_optimizer(source));
+  of_optimizer_ |= of_optimizer;
+  const bool of_torch = is_in_optimizer(inliner);  // whose learning rates may become 0
+  if (policy_.contract.counts() && is_factor(object) && (of_optimizer || of_torch)) {
     result->range = {!of_torch && PyFloat_AS_DOUBLE(object) > kLeastFactor ? kLeastFactor : 0, 1};
-    guard(guards::between(source, result->range.low, 1));
+    facts_.add(guards::between(source, result->range.low, 1));
   }
   if (of_optimizer && narrow && PyFloat_CheckExact(object) && PyFloat_AS_DOUBLE(object) >= 1) {  // a sum of weights
     const double most = PyFloat_AS_DOUBLE(object) < kMostWeight ? kMostWeight : source::kNarrow;
     result->range = {1 / most, most};
-    guard(guards::between(source, result->range.low, result->range.high));
+    facts_.add(guards::between(source, result->range.low, result->range.high));
   }
-  if (policy.contract.symbols && PyLong_CheckExact(object)) {
-    result->expr = shapes.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
+  if (policy_.contract.symbols && PyLong_CheckExact(object)) {
+    result->expr = shapes_.add(source, {-kMost, kMost}, PyLong_AsLongLong(object));
     // A step count stays positive, so quotients by it and powers of it are bounded.
-    if (of_optimizer && PyLong_AsLongLong(object) > 0 && decide(at_least(result->expr, shape::constant(1))))
+    if (of_optimizer && PyLong_AsLongLong(object) > 0 &&
+        shapes_.decide(at_least(result->expr, shape::constant(1)), inliner ? inliner->position() : nullptr))
       result->range.low = 1;
   }
   return result;
@@ -253,84 +268,82 @@ class Marks {
 }  // namespace
 
 /// Asks the predicates of mark_dynamic(specialize_on=). True if the size becomes a constant.
-bool Capture::decide_special(const Owned<>& predicates, shape::Expr size) {
+bool VaryingNumbers::decide_special(const Owned<>& predicates, shape::Expr size, const graph::Position* asked) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(predicates.get()); ++i)
-    for (Expr condition : meta::conditions_of(PySequence_Fast_GET_ITEM(predicates.get(), i), size, shapes.assumptions))
-      decide(condition);
-  return is_constant(shapes.assumptions.simplified(size));
+    for (Expr condition : meta::conditions_of(PySequence_Fast_GET_ITEM(predicates.get(), i), size, shapes_.assumptions))
+      shapes_.decide(condition, asked);
+  return is_constant(shapes_.assumptions.simplified(size));
 }
 
-shape::Expr Capture::unbacked_size(const Source* size, shape::Range range, int64_t now, PyObject* id) {
+shape::Expr VaryingNumbers::unbacked_size(const Source* size, shape::Range range, int64_t now, PyObject* id) {
   if (now < range.low || now > range.high)
     refuse_mark(size, now,
                 "unbacked, at least " + std::to_string(range.low) +
                     (range.high == shape::Range::kNoHigh ? "" : " and at most " + std::to_string(range.high)));
-  if (!id || !PyUnicode_Check(id)) return shapes.add(size, range, now, true);
+  if (!id || !PyUnicode_Check(id)) return shapes_.add(size, range, now, true);
   const auto [known, is_new] = sizes_by_id_.try_emplace(utf8_of(id), nullptr);
-  if (is_new) return known->second = shapes.add(size, range, now, true);
-  const int64_t other = shapes.now(known->second);
-  if (now != other) refuse_mark(size, now, "equal to " + shapes.print(known->second) + ", " + std::to_string(other));
+  if (is_new) return known->second = shapes_.add(size, range, now, true);
+  const int64_t other = shapes_.now(known->second);
+  if (now != other) refuse_mark(size, now, "equal to " + shapes_.print(known->second) + ", " + std::to_string(other));
   return known->second;
 }
 
 /// True if only the strides changed: a slice of a growing tensor, or a row of a table that gets wider.
-bool Capture::strides_vary(const meta::Record* record, const Source* source) {
-  const auto before = policy.observed.find(source->path);
-  if (before == policy.observed.end() || before->second->strides.size() != record->strides.size()) return false;
+bool VaryingNumbers::strides_vary(const meta::Record* record, const Source* source) {
+  const auto before = policy_.observed.find(source->path);
+  if (before == policy_.observed.end() || before->second->strides.size() != record->strides.size()) return false;
   bool vary = false;
   for (size_t d = 0; d < record->strides.size(); ++d) {
-    if (is_known_constant(pool->child(source, SK::SizeOf, static_cast<int64_t>(d)))) return false;
-    const Source* stride = pool->child(source, SK::StrideOf, static_cast<int64_t>(d));
+    if (is_known_constant(pool_.child(source, SK::SizeOf, static_cast<int64_t>(d)))) return false;
+    const Source* stride = pool_.child(source, SK::StrideOf, static_cast<int64_t>(d));
     const shape::SymInt first = before->second->strides[d];
     const bool changed = !first.is_any() && first != record->strides[d];
-    if (!changed && !policy.dynamic.contains(stride->path)) continue;
-    dynamic_.push_back(stride);
+    if (!changed && !policy_.dynamic.contains(stride->path)) continue;
+    varying_.push_back(stride);
     vary = true;
   }
   return vary;
 }
 
-/// A symbol for each size that varies, null for each that does not; empty if nothing varies, strides included. 0 is a
-/// constant. So is 1, unless the size had another value and the graph runs as it is: compilers, like PyTorch's front
-/// end, always distinguish 1.
-std::vector<shape::Expr> Capture::varying_sizes(PyObject* object, const meta::Record* record, const Source* source) {
-  if (!policy.contract.symbols || record->sizes.empty() || record->inner) return {};
+std::vector<shape::Expr> VaryingNumbers::sizes(PyObject* object, const meta::Record* record, const Source* source,
+                                               const graph::Position* asked) {
+  if (!policy_.contract.symbols || record->sizes.empty() || record->inner) return {};
   if (record->strides.size() != record->sizes.size()) return {};
   const Marks marks(object);
-  const bool named = is_named(policy.named_dynamic, source), unbacked = is_named(policy.named_unbacked, source);
-  const bool stays = is_named(policy.named_static, source);
-  const bool by_value = !policy.dynamic_values.empty() && !is_of_module(record, source);
+  const bool named = is_named(policy_.named_dynamic, source), unbacked = is_named(policy_.named_unbacked, source);
+  const bool stays = is_named(policy_.named_static, source);
+  const bool by_value = !policy_.dynamic_values.empty() && !is_of_module(record, source);
   if (!marks.any() && !named && !unbacked && !by_value && !may_vary(source)) return {};
-  const auto before = policy.observed.find(source->path);
-  const bool seen = policy.automatic && may_vary(source) && before != policy.observed.end();
+  const auto before = policy_.observed.find(source->path);
+  const bool seen = policy_.automatic && may_vary(source) && before != policy_.observed.end();
   const bool other_rank = seen && before->second->sizes.size() != record->sizes.size();
-  const bool all = other_rank || (policy.all_dynamic && !is_of_module(record, source));
+  const bool all = other_rank || (policy_.all_dynamic && !is_of_module(record, source));
   bool any = false;
   std::vector<shape::Expr> sizes(record->sizes.size());
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (stays && is_named(policy.named_static, source, d) && !marks.is_dynamic(d) && !marks.is_unbacked(d)) continue;
+    if (stays && is_named(policy_.named_static, source, d) && !marks.is_dynamic(d) && !marks.is_unbacked(d)) continue;
     const int64_t now = meta::known(record->sizes[d]);
-    const Source* size = pool->child(source, SK::SizeOf, static_cast<int64_t>(d));
+    const Source* size = pool_.child(source, SK::SizeOf, static_cast<int64_t>(d));
     const bool was_other =
-        seen && !other_rank && (policy.dynamic.contains(size->path) || before->second->sizes[d] != now);
-    const bool changed = all || was_other || (named && is_named(policy.named_dynamic, source, d)) ||
-                         (by_value && policy.dynamic_values.contains(now));
-    if (changed) dynamic_.push_back(size);
-    if ((marks.is_unbacked(d) || (unbacked && is_named(policy.named_unbacked, source, d))) &&
+        seen && !other_rank && (policy_.dynamic.contains(size->path) || before->second->sizes[d] != now);
+    const bool changed = all || was_other || (named && is_named(policy_.named_dynamic, source, d)) ||
+                         (by_value && policy_.dynamic_values.contains(now));
+    if (changed) varying_.push_back(size);
+    if ((marks.is_unbacked(d) || (unbacked && is_named(policy_.named_unbacked, source, d))) &&
         !is_known_constant(size)) {
       sizes[d] = unbacked_size(size, marks.unbacked_range(d), now, marks.shape_id(d));
       any = true;
       continue;
     }
     if (marks.is_static(d) || is_known_constant(size)) continue;
-    if (now < 2 && !(now == 1 && was_other && policy.contract.as_is && !marks.is_dynamic(d))) continue;
+    if (now < 2 && !(now == 1 && was_other && policy_.contract.as_is && !marks.is_dynamic(d))) continue;
     if (marks.is_dynamic(d)) {
-      sizes[d] = shapes.add(size, marks.range(d, now), now);
-      const bool special = decide_special(marks.specializations(d), sizes[d]);
-      if (marks.must_vary(d) && !special) shapes.insist(size);
+      sizes[d] = shapes_.add(size, marks.range(d, now), now);
+      const bool special = decide_special(marks.specializations(d), sizes[d], asked);
+      if (marks.must_vary(d) && !special) shapes_.insist(size);
     } else if (changed) {
-      shape::Expr known = policy.all_dynamic && now > 1 ? shapes.equal_now(now) : nullptr;
-      sizes[d] = known ? known : shapes.add(size, {1, shape::Range::kNoHigh}, now);
+      shape::Expr known = policy_.all_dynamic && now > 1 ? shapes_.equal_now(now) : nullptr;
+      sizes[d] = known ? known : shapes_.add(size, {1, shape::Range::kNoHigh}, now);
     }
     any |= sizes[d] != nullptr;
   }

@@ -45,7 +45,7 @@ namespace {
 
 /// Ends the segment at a write to a tensor of TakenByBodies. A body keeps nothing if none of its tensors requires a
 /// gradient.
-void refuse_taken(Capture& capture, const std::vector<TakenByBodies::Taken>& taken, const graph::Graph& now,
+void refuse_taken(Progress& progress, const std::vector<TakenByBodies::Taken>& taken, const graph::Graph& now,
                   const Tensor* written) {
   for (const auto& [tensor, body, step] : taken) {
     if ((body && now.is_in(body)) || !effects::shares_memory(tensor, written)) continue;
@@ -53,21 +53,21 @@ void refuse_taken(Capture& capture, const std::vector<TakenByBodies::Taken>& tak
       return other.body == of && other.tensor->record->requires_grad;
     };
     if (std::ranges::any_of(taken, differentiates))
-      capture.stop_at(step - 1, Reason::LateEffect,
-                      "a write to a tensor that a higher-order operator keeps for backward");
+      progress.stop_at(step - 1, Reason::LateEffect,
+                       "a write to a tensor that a higher-order operator keeps for backward");
   }
 }
 
 }  // namespace
 
 void Scope::note_written(Tensor* tensor, const meta::Record* before) {
-  refuse_taken(capture_, state<TakenByBodies>().tensors, *graph_, tensor);
+  refuse_taken(capture_.progress, state<TakenByBodies>().tensors, *graph_, tensor);
   writes_.refuse_write(tensor, before);
-  for (Tensor* t = tensor; t; t = t->base) capture_.writes(t);
+  for (Tensor* t = tensor; t; t = t->base) capture_.confinement.writes(t);
   writes_.note_memory(tensor, before, capture_.steps());
   const Tensor* gained = writes_.note_gain(tensor, before);
   if (!gained) return;
-  capture_.each_known([&](Value* value) {
+  capture_.objects.each([&](Value* value) {
     auto* other = as<Tensor>(value);
     if (other && other != gained && other->existing() && aten::same_storage(other->object, gained->object))
       cannot(Reason::MutationUnsupported, "a write that makes several inputs need a gradient");

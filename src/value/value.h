@@ -1,6 +1,6 @@
 // Values, the objects of symbolic execution: plain data in the arena of a capture. kinds.def lists the kinds.
 //
-// A value made from a real object carries its source. Only `see()` (trace/capture.h) leads from a Lazy to what it
+// A value made from a real object carries its source. Only `see()` (trace/values.h) leads from a Lazy to what it
 // stands for, and it records the guards. A value that was not seen may be asked for its identity only. Values of
 // mutable objects hold the state that the program would see now; the real object is never touched.
 #pragma once

@@ -1,5 +1,5 @@
 // Chooses how a step's Python function is called; torch.cond over native programs.
-#include "passes/python_calls.h"
+#include "passes/bind_python.h"
 
 #include <c10/util/SmallVector.h>
 

@@ -13,6 +13,7 @@
 #include "aten/python.h"
 #include "base/once.h"
 #include "native/call.h"
+#include "native/parts.h"
 #include "passes/linear.h"
 #include "passes/recording.h"
 #include "record/symbolic.h"
@@ -30,17 +31,24 @@ struct Executor {
   vectorcallfunc vectorcall;
   std::shared_ptr<const Program> program;
   std::vector<std::unique_ptr<Recorded>> recorded;
+  std::shared_ptr<const Parts> parts;  // null: not known, or none
   Settings settings;
-  bool recording;
+  bool recording, asked_for_parts;
   std::string why_autocast;  // why tapes leave casts to autocast; empty: they may have them
   Counters counters;
 };
 
 Executor* self_of(PyObject* object) { return reinterpret_cast<Executor*>(object); }
 
+/// True if the thread has modes that see each operator, or a transform of functorch.
+bool is_mode_active() {
+  return c10::impl::TorchDispatchModeTLS::any_modes_set() || at::impl::torch_function_mode_enabled() ||
+         !(c10::impl::tls_local_dispatch_key_set().included_ & c10::functorch_transforms_ks).empty();
+}
+
 /// True if Python code or functorch takes part in operators.
 bool needs_python(PyObject* const* inputs, size_t count) {
-  if (c10::impl::TorchDispatchModeTLS::any_modes_set() || at::impl::torch_function_mode_enabled()) return true;
+  if (is_mode_active()) return true;
   for (size_t i = 0; i < count; ++i) {
     const c10::DispatchKeySet odd =
         c10::python_ks | c10::functorch_transforms_ks | c10::DispatchKeySet(c10::DispatchKey::Functionalize);
@@ -48,7 +56,7 @@ bool needs_python(PyObject* const* inputs, size_t count) {
                                          : aten::is_tensor(inputs[i]))
       return true;
   }
-  return !(c10::impl::tls_local_dispatch_key_set().included_ & c10::functorch_transforms_ks).empty();
+  return false;
 }
 
 /// The program's inputs: the call's arguments, then present attributes of its module.
@@ -70,6 +78,32 @@ class Inputs {
   std::vector<PyObject*> all_;
   std::vector<Owned<>> held_;
 };
+
+/// True if a program on wrappers may be divided: guards fix what it takes, and nothing sees its steps.
+bool may_run_parts(const Executor& self) {
+  return self.settings.trust == Trust::Guarded && !self.program->any_sizes && self.program->blocks.empty() &&
+         (self.parts || !self.asked_for_parts) && !is_mode_active();
+}
+
+/// Runs a program on wrappers: its steps on plain tensors by tapes.
+Owned<> run_parts(Executor& self, PyObject* const* inputs, size_t* tell) {
+  ++self.counters.stepwise;
+  const std::shared_ptr<const Program> program = self.program;
+  if (const std::shared_ptr<const Parts> parts = self.parts) return parts->run(*program, inputs, tell);
+  size_t failed = program->steps.size();
+  Owned<> output;
+  const Settings settings{Trust::Unguarded, self.settings.cached, self.settings.backward, false};
+  try {
+    std::shared_ptr<const Parts> parts = Parts::find(
+        *program, inputs, [&](Program part) { return make_executor(std::move(part), settings); }, output, &failed);
+    if (parts) self.parts = std::move(parts);
+  } catch (const PythonError&) {
+    note_origin(*program, failed, tell);
+    throw;
+  }
+  self.asked_for_parts = true;
+  return output;
+}
 
 [[gnu::cold]] Owned<> run_plainly(Executor& self, PyObject* const* inputs, size_t* tell) {
   ++self.counters.stepwise;
@@ -203,10 +237,13 @@ bool fits(const Recorded& recorded, Trust trust, PyObject* const* inputs) {
     no_value = true;
     break;
   }
-  const bool stepwise = no_value || self.recording || program.wraps || self.recorded.size() >= kTapes ||
-                        needs_python(inputs.get(), static_cast<size_t>(program.inputs));
+  const bool odd = program.wraps || needs_python(inputs.get(), static_cast<size_t>(program.inputs));
+  const bool in_parts = odd && may_run_parts(self);
+  const bool stepwise = odd || no_value || self.recording || self.recorded.size() >= kTapes;
   aten::keeping_modes([&] {
-    wanted.take(stepwise ? run_plainly(self, inputs.get(), wanted.failed) : record(self, inputs.get(), wanted.failed));
+    wanted.take(in_parts   ? run_parts(self, inputs.get(), wanted.failed)
+                : stepwise ? run_plainly(self, inputs.get(), wanted.failed)
+                           : record(self, inputs.get(), wanted.failed));
   });
 }
 
@@ -250,6 +287,11 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
   auto each = [&](PyObject* held) { return visit(held, arg); };
   Py_VISIT(self->program->module.get());
   for (const Owned<>& block : self->program->blocks) Py_VISIT(block.get());
+  if (self->parts && self->parts.use_count() == 1) {
+    int stop = 0;
+    self->parts->each_executor([&](PyObject* part) { stop = stop ? stop : visit(part, arg); });
+    if (stop) return stop;
+  }
   for (const Step& step : self->program->steps) {
     Py_VISIT(step.target.get());
     for (const Operand& argument : step.arguments)
@@ -264,6 +306,7 @@ int clear(PyObject* object) {
   Executor* self = self_of(object);
   auto recorded = std::move(self->recorded);
   recorded.clear();
+  const auto parts = std::move(self->parts);
   auto program = std::move(self->program);
   self->program = std::make_shared<Program>();
   return 0;
@@ -305,11 +348,12 @@ Owned<> make_executor(Program program, Settings settings) {
   allow(settings.cached);
   new (&self->program) std::shared_ptr<const Program>(std::make_shared<const Program>(std::move(program)));
   new (&self->recorded) std::vector<std::unique_ptr<Recorded>>();
+  new (&self->parts) std::shared_ptr<const Parts>();
   new (&self->counters) Counters();
   new (&self->why_autocast) std::string();
   self->vectorcall = vectorcall;
   self->settings = settings;
-  self->recording = false;
+  self->recording = self->asked_for_parts = false;
   return object;
 }
 
@@ -365,6 +409,8 @@ std::string print_tapes(PyObject* executor) {
     if (!recorded->why_not_training.empty()) text += "not recorded: " + recorded->why_not_training + "\n";
   }
   for (const Owned<>& block : self_of(executor)->program->blocks) text += "checkpoint:\n" + print_tapes(block.get());
+  if (const auto& parts = self_of(executor)->parts)
+    parts->each_executor([&](PyObject* part) { text += "between steps on wrappers:\n" + print_tapes(part); });
   return text;
 }
 
@@ -374,6 +420,8 @@ Counters counters(PyObject* executor) {
     if (recorded->training) counted.backwards += recorded->training->replayed();
   for (const Owned<>& block : self_of(executor)->program->blocks)
     counted.backwards += native::counters(block.get()).backwards;
+  if (const auto& parts = self_of(executor)->parts)
+    parts->each_executor([&](PyObject* part) { counted.backwards += native::counters(part).backwards; });
   return counted;
 }
 

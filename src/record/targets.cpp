@@ -90,12 +90,7 @@ bool is_transparent(const Step& step) {
 }
 
 std::string operator_of_program(const Step& step) {
-  PyObject* target = step.target.get();
-  if (step.kind == Step::Method || !meta::is_operator(target)) return {};
-  const bool overload = PyObject_TypeCheck(target, of_torch::type(of_torch::OpOverload));
-  Owned<> packet =
-      overload ? take(PyObject_GetAttrString(target, of_torch::text(of_torch::OverloadPacket))) : share(target);
-  std::string name = text_of(packet.get(), of_torch::text(of_torch::QualifiedOpName));
+  std::string name = operator_of(step);
   return of_torch::is_namespace_of_pytorch(std::string_view(name).substr(0, name.find(':'))) ? std::string() : name;
 }
 
@@ -106,6 +101,15 @@ bool leaves_uninitialized(const Step& step) {
 }
 
 }  // namespace
+
+std::string operator_of(const Step& step) {
+  PyObject* target = step.target.get();
+  if (step.kind == Step::Method || !meta::is_operator(target)) return {};
+  const bool overload = PyObject_TypeCheck(target, of_torch::type(of_torch::OpOverload));
+  Owned<> packet =
+      overload ? take(PyObject_GetAttrString(target, of_torch::text(of_torch::OverloadPacket))) : share(target);
+  return text_of(packet.get(), of_torch::text(of_torch::QualifiedOpName));
+}
 
 const Targets::Traits& Targets::of(const Step& step) {
   auto found = known_.find(step.target.get());

@@ -25,6 +25,8 @@ class Targets {
   std::unordered_map<PyObject*, Traits> known_;  // method names and functions cannot collide
 };
 
+/// The name "namespace::name" of an operator that is called by its packet or an overload; else empty.
+std::string operator_of(const Step& step);
 /// True if the step may return a tensor without calling an operator, because there is nothing to do.
 bool may_do_nothing(const Step& step);
 /// True if the step only reports API usage to PyTorch's statistics.

@@ -42,6 +42,8 @@ class Stepper {
     });
     return result.get();
   }
+  /// Sets a value that something else has made.
+  void set(ValueId value, Owned<> object) { values_[static_cast<size_t>(value)] = std::move(object); }
   /// Drops values not needed after the step.
   void drop_after(size_t step);
   Owned<> output();

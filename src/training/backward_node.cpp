@@ -110,11 +110,16 @@ class RecordedBackward final : public NodeOfForward {
     const bool create_graph = c10::GradMode::is_enabled();
     call->begin_pass();
     if (create_graph) call->training->stop_for_second_derivatives();
+    const int pass = torch::autograd::get_current_graph_task_id();
+    const bool is_first = call->pass != pass;
     const bool alone = is_only_pass(call);
-    const bool in_pass = torch::autograd::get_current_graph_task_id() >= 0;
-    if (create_graph && alone && in_pass && current_pass().reentrant_depth_ == 0) {
-      graft(*this);
-      return hand_on(std::move(gradients));
+    if (alone && pass >= 0 && current_pass().reentrant_depth_ == 0) {
+      const bool out_of_order = !create_graph && is_first && call->heard && !delivers_all_that_is_heard(*call);
+      if (out_of_order) call->training->stop("a reducer hears of gradients in an order of the engine's");
+      if (create_graph || out_of_order) {
+        graft(*this);
+        return hand_on(std::move(gradients));
+      }
     }
     const bool keep_graph = torch::autograd::get_current_graph_task_keep_graph();
     call->come(piece_, wanted, keep_graph);
@@ -127,11 +132,25 @@ class RecordedBackward final : public NodeOfForward {
     // it comes here again.
     if (create_graph) return call->run_again()->run(piece_, gradients, wanted, Pass::Differentiates);
     if (!call->graph) call->graph = call->run_again();
-    const Pass pass = keep_graph ? Pass::Keeps : Pass::Frees;
+    const Pass how = keep_graph ? Pass::Keeps : Pass::Frees;
     const std::unique_ptr<EagerGraph> last = call->take_last();
     EagerGraph& graph = last ? *last : *call->graph;
-    if (!key || tape) return graph.run(piece_, gradients, wanted, pass);
-    return record(graph, std::move(*key), gradients, pass).found;
+    variable_list found = !key || tape ? graph.run(piece_, gradients, wanted, how)
+                                       : record(graph, std::move(*key), gradients, how).found;
+    lock.unlock();
+    if (alone && call->heard) tell_reducer(found);
+    return found;
+  }
+
+  /// Delivers the gradients that a reducer hears of, and the others of leaves: the engine would do it in another order
+  /// than that of autograd's nodes.
+  void tell_reducer(variable_list& found) {
+    const std::vector<bool> quiet = quiet_edges(*this, piece_);
+    Delivery delivery(*this, quiet);
+    if (!delivery.is_heard()) return;
+    for (size_t use = 0; use < quiet.size(); ++use)
+      if (quiet[use]) delivery.take(use, std::move(found[use]));
+    take_edges(*this, quiet);
   }
 
   /// After grafting: autograd's own nodes follow this one (graft.h).
@@ -146,7 +165,10 @@ class RecordedBackward final : public NodeOfForward {
     variable_list given = take(tape, gradients);
     lock.unlock();
     const std::vector<bool> quiet = alone ? quiet_edges(*this, piece_) : std::vector<bool>();
-    variable_list found = tape.run(std::move(given), quiet, Delivery(*this));
+    Delivery delivery(*this, quiet);
+    variable_list found = tape.run(std::move(given), quiet,
+                                   [&](size_t use, at::Tensor&& gradient) { delivery.take(use, std::move(gradient)); });
+    delivery.finish();
     take_edges(*this, quiet);
     return found;
   }

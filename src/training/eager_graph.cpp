@@ -255,11 +255,13 @@ int32_t EagerGraph::slot_of(size_t piece, const Edge& edge) {
 }
 
 void EagerGraph::find_uses() {
-  for (const NodePtr& node : nodes_) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const NodePtr& node = nodes_[i];
     const size_t piece = piece_of_.at(node.get());
     for (Edge& edge : node->next_edges()) {
       if (!edge.is_valid()) continue;
       Use use;
+      use.node = i;
       const auto inner = piece_of_.find(edge.function.get());
       if (inner == piece_of_.end()) {
         use.input = std::ranges::find(boundary_, edge, &Boundary::first)->second;
@@ -338,6 +340,17 @@ void EagerGraph::join(const std::vector<edge_list>& edges) {
   for (const NodePtr& node : nodes_)
     for (Edge& edge : node->next_edges())
       if (const auto found = leads.find(edge.function.get()); found != leads.end()) edge = *found->second;
+}
+
+void EagerGraph::rejoin(const std::vector<Edge>& inputs) {
+  std::vector<edge_list> edges;
+  for (const Piece& piece : layout_.pieces) {
+    edges.emplace_back();
+    for (const Use& use : piece.uses)
+      edges.back().push_back(use.input >= 0 ? inputs[static_cast<size_t>(use.input)]
+                                            : slots_[static_cast<size_t>(use.piece)][static_cast<size_t>(use.slot)]);
+  }
+  join(edges);
 }
 
 variable_list EagerGraph::run(size_t piece, const variable_list& gradients, const std::vector<bool>& wanted,

@@ -32,6 +32,7 @@ struct Slot {
 /// Where a gradient leaves: to an input of the tape, or to a slot of a later piece.
 struct Use {
   int32_t input = -1, piece = -1, slot = -1;
+  size_t node = 0;  // the node that it leaves, in the engine's order
   bool operator==(const Use&) const = default;
 };
 
@@ -110,6 +111,8 @@ class EagerGraph {
   const std::vector<torch::autograd::Edge>& slots(size_t piece) const { return slots_[piece]; }
   /// Reconnects the cut graph: gradients continue along `edges` (by piece and use).
   void join(const std::vector<torch::autograd::edge_list>& edges);
+  /// Undoes the cut. `inputs`: their edges.
+  void rejoin(const std::vector<torch::autograd::Edge>& inputs);
 
   const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
   /// The recorder's registers, by register of the flat tape.

@@ -41,6 +41,7 @@ struct ForwardCall {
   std::vector<c10::weak_intrusive_ptr<torch::autograd::Node>> nodes;  // node of each piece
   std::vector<End> ends;                                              // by Layout::outputs
   bool grafted = false;                                               // autograd's own nodes took over (graft.h)
+  bool heard = false;                                                 // a reducer hears of its gradients (leaves.h)
 
   // State of the engine's passes over the nodes (leaves.h).
 

@@ -4,6 +4,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,12 +21,10 @@ using torch::autograd::Edge;
 using torch::autograd::GraphTask;
 using torch::autograd::Node;
 
-/// True if the edge leads to a leaf's AccumulateGrad that has no hooks.
-bool ends_quietly(const Edge& edge) {
-  Node& node = *edge.function;
-  return typeid(node) == typeid(AccumulateGrad) && node.pre_hooks().empty() && node.post_hooks().empty() &&
-         node.tensor_pre_hooks().empty() && node.retains_grad_hooks().empty() &&
-         node.tensor_post_acc_grad_hooks() == nullptr;
+/// True for the hooks in C++ of a reducer; those of programs are in Python.
+bool is_reducers(const std::unique_ptr<torch::autograd::FunctionPostHook>& hook) {
+  const torch::autograd::FunctionPostHook& of = *hook;
+  return typeid(of) == typeid(torch::autograd::utils::LambdaPostHook);
 }
 
 /// The limit of foreign edges that are searched for the same leaves.
@@ -77,6 +76,22 @@ bool is_any_reached(ForwardCall& call, const std::vector<const Node*>& leaves) {
 
 }  // namespace
 
+bool is_leaf(const Edge& edge) {
+  const Node& node = *edge.function;
+  return typeid(node) == typeid(AccumulateGrad);
+}
+
+Listener listener_at(const Edge& edge) {
+  if (!is_leaf(edge)) return Listener::Nobody;
+  auto* const leaf = static_cast<AccumulateGrad*>(edge.function.get());
+  if (!leaf->pre_hooks().empty() || !leaf->tensor_pre_hooks().empty() || !leaf->retains_grad_hooks().empty() ||
+      leaf->tensor_post_acc_grad_hooks() != nullptr)
+    return Listener::Program;
+  if (leaf->post_hooks().empty()) return Listener::Nobody;
+  const bool known = leaf->variable.is_cpu() && std::ranges::all_of(leaf->post_hooks(), is_reducers);
+  return known ? Listener::Reducer : Listener::Program;
+}
+
 GraphTask& current_pass() {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
@@ -97,14 +112,41 @@ bool is_only_pass(const std::shared_ptr<ForwardCall>& call) {
   return true;
 }
 
-Delivery::Delivery(NodeOfForward& node) : node_(node), modes_(c10::impl::tls_local_dispatch_key_set()) {}
+Delivery::Delivery(NodeOfForward& node, const std::vector<bool>& quiet)
+    : node_(node), modes_(c10::impl::tls_local_dispatch_key_set()) {
+  for (size_t use = 0; use < quiet.size(); ++use)
+    if (quiet[use] && !node.next_edge(use).function->post_hooks().empty()) heard_.push_back({use, false, {}});
+}
 
-void Delivery::operator()(size_t use, at::Tensor&& gradient) {
+void Delivery::take(size_t use, at::Tensor&& gradient) {
+  const auto heard = std::ranges::find(heard_, use, &Heard::use);
+  if (heard == heard_.end()) return deliver(use, std::move(gradient));
+  heard->arrived = true;
+  heard->gradient = std::move(gradient);
+  deliver_waiting(false);
+}
+
+void Delivery::finish() { deliver_waiting(true); }
+
+void Delivery::deliver_waiting(bool all) {
+  while (next_ < heard_.size() && (all || heard_[next_].arrived)) {
+    Heard& heard = heard_[next_++];
+    deliver(heard.use, std::move(heard.gradient));
+  }
+}
+
+void Delivery::deliver(size_t use, at::Tensor&& gradient) {
   c10::impl::ForceDispatchKeyGuard outer(modes_);
-  const at::AutoDispatchBelowAutograd below;
   torch::autograd::variable_list one(1);
   one[0] = std::move(gradient);
-  static_cast<AccumulateGrad&>(*node_.next_edge(use).function).apply(std::move(one));
+  auto& leaf = static_cast<AccumulateGrad&>(*node_.next_edge(use).function);
+  const bool heard = !leaf.post_hooks().empty();
+  {
+    const at::AutoDispatchBelowAutograd below;
+    leaf.apply(heard ? torch::autograd::variable_list(one) : std::move(one));
+  }
+  torch::autograd::variable_list none;
+  for (const auto& hook : leaf.post_hooks()) none = (*hook)(none, one);
 }
 
 void take_edges(NodeOfForward& node, const std::vector<bool>& quiet) {
@@ -129,7 +171,7 @@ std::vector<bool> quiet_edges(const NodeOfForward& node, size_t index) {
     const Edge& edge = node.next_edge(i);
     const int32_t input = piece.uses[i].input;
     if (input < 0 || !edge.is_valid() || !training.is_used_once(input) || !training.is_once(index, i)) continue;
-    if (!ends_quietly(edge)) continue;
+    if (!is_leaf(edge) || listener_at(edge) == Listener::Program) continue;
     quiet[i] = true;
     leaves.push_back(edge.function.get());
   }
@@ -139,6 +181,27 @@ std::vector<bool> quiet_edges(const NodeOfForward& node, size_t index) {
     shared |= !quiet[i] && std::ranges::binary_search(leaves, node.next_edge(i).function.get());
   if (leaves.empty() || shared || is_any_reached(*node.call, leaves)) return {};
   return quiet;
+}
+
+bool delivers_all_that_is_heard(const ForwardCall& call) {
+  const auto* const chosen = torch::autograd::get_current_graph_task_exec_info();
+  auto is_called = [&](const Node& leaf) {  // torch.autograd.grad takes gradients in front of the leaf
+    if (!chosen || chosen->empty()) return true;
+    const auto found = chosen->find(const_cast<Node*>(&leaf));
+    return found != chosen->end() && found->second.needed_;
+  };
+  for (size_t p = 0; p < call.nodes.size(); ++p) {
+    const c10::intrusive_ptr<Node> node = call.nodes[p].lock();
+    if (!node) continue;  // the pass does not come there
+    const std::vector<bool> quiet = quiet_edges(static_cast<const NodeOfForward&>(*node), p);
+    for (size_t i = 0; i < node->num_outputs(); ++i) {
+      const Edge& edge = node->next_edge(i);
+      const bool taken = !quiet.empty() && quiet[i];
+      if (!edge.is_valid() || taken || listener_at(edge) == Listener::Nobody) continue;
+      if (is_called(*edge.function)) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace gramme::native

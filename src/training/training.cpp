@@ -4,7 +4,6 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
 #include <bit>
@@ -19,6 +18,7 @@
 #include "tape/invoke.h"
 #include "tape/registers.h"
 #include "training/backward_node.h"
+#include "training/leaves.h"
 #include "training/random_state.h"
 
 namespace gramme::native {
@@ -51,14 +51,6 @@ bool needs_no_data(const Tape& tape) {
     const c10::OperatorName& name = instruction.call->op.operator_name();
     return meta::may_raise(name) || name.name.starts_with("aten::as_strided");
   });
-}
-
-/// True if a hook observes gradients arriving at the leaf.
-bool is_hooked(const Edge& edge) {
-  auto* const accumulator = dynamic_cast<torch::autograd::AccumulateGrad*>(edge.function.get());
-  return accumulator &&
-         (!accumulator->pre_hooks().empty() || !accumulator->post_hooks().empty() ||
-          !accumulator->tensor_pre_hooks().empty() || accumulator->tensor_post_acc_grad_hooks() != nullptr);
 }
 
 /// Recording a backward holds all gradients of the pass until its end. If they are added to existing ones, that is
@@ -132,8 +124,11 @@ std::optional<Training::Way> Training::way(std::vector<at::Tensor>& inputs) {
     }
     differentiable = true;
     way.edges.push_back(torch::autograd::impl::gradient_edge(input));
-    if (is_hooked(way.edges.back())) return std::nullopt;
+    const Listener listener = listener_at(way.edges.back());
+    if (listener == Listener::Program) return std::nullopt;
+    way.heard |= listener == Listener::Reducer;
   }
+  if (!may_be_heard(way)) return std::nullopt;
   if (!differentiable) return std::nullopt;
   return way;
 }
@@ -143,6 +138,7 @@ const Tape* Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   auto call = std::make_shared<ForwardCall>();
   call->training = shared_from_this();
   call->plan = way.plan;
+  call->heard = way.heard;
   call->before = copies_of_written(inputs);
   if (draws_) call->random = random_state();
   const Tape& tape = way.plan ? *forward(*way.plan).tape : *flat_;
@@ -152,7 +148,7 @@ const Tape* Training::run(const Way& way, const std::vector<at::Tensor>& inputs,
   const c10::impl::ExcludeDispatchKeyGuard casted(c10::autocast_dispatch_keyset);  // the tape has the casts
   size_t at = 0;
   try {
-    way.plan ? run_tape(*call, inputs, outputs, own, &at) : run_eagerly(*call, inputs, outputs, own, &at);
+    way.plan ? run_tape(*call, inputs, outputs, own, &at) : run_eagerly(*call, way, inputs, outputs, own, &at);
   } catch (...) {
     if (at < tape.instructions.size()) *step = tape.instructions[at].step;
     throw;
@@ -178,8 +174,8 @@ std::vector<at::Tensor> Training::copies_of_written(const std::vector<at::Tensor
 }
 
 /// Also fills `outputs` if their nodes are to be gramme's.
-void Training::run_eagerly(ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
-                           std::vector<at::Tensor>& own, size_t* at) {
+void Training::run_eagerly(ForwardCall& call, const Way& way, const std::vector<at::Tensor>& inputs,
+                           std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at) {
   auto graph = std::make_unique<EagerGraph>(*flat_, inputs, at);
   each_register(flat_->output[0], [&](Register r) { own[static_cast<size_t>(r)] = graph->output(r); });
   if (graph->has_equal_inputs()) return;  // the next call's inputs may differ
@@ -188,6 +184,7 @@ void Training::run_eagerly(ForwardCall& call, const std::vector<at::Tensor>& inp
     if (written_[i] != Written::No && inputs[i].requires_grad())
       return stop("an input that is written needs gradients");
   if (!learn(*graph)) return stop("a formula saved what is written afterwards");
+  if (!may_be_heard(way)) return graph->rejoin(way.edges);
   for (Register r : layout_->outputs) {
     own[static_cast<size_t>(r)] = own[static_cast<size_t>(r)].tensor_data();
     outputs.push_back(own[static_cast<size_t>(r)]);

@@ -52,6 +52,7 @@ class Training : public std::enable_shared_from_this<Training> {
   struct Way {
     std::vector<torch::autograd::Edge> edges;  // by input
     std::shared_ptr<const ForwardPlan> plan;   // null: under autograd
+    bool heard = false;                        // a reducer hears of gradients (leaves.h)
   };
   /// Chooses the way, and adds casts to the program's inputs; nullopt if the call must not be made by this object.
   /// Needs the GIL.
@@ -107,14 +108,15 @@ class Training : public std::enable_shared_from_this<Training> {
  private:
   Training(std::unique_ptr<const Tape> flat, Settings settings);
   bool is_started() const;
+  bool may_be_heard(const Way& way) const;
   std::shared_ptr<const ForwardPlan> plan();
   std::shared_ptr<const ForwardPlan> make_plan() const;
   void make_forward(ForwardTape& made, const std::vector<Register>& kept) const;
   const ForwardTape& forward(const ForwardPlan& plan) const { return recomputes() ? plan.bare : plan.keeping; }
   bool learn(EagerGraph& graph);
   std::vector<at::Tensor> copies_of_written(const std::vector<at::Tensor>& inputs) const;
-  void run_eagerly(struct ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
-                   std::vector<at::Tensor>& own, size_t* at);
+  void run_eagerly(struct ForwardCall& call, const Way& way, const std::vector<at::Tensor>& inputs,
+                   std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& own, size_t* at);
   void restore_versions(const std::vector<at::Tensor>& outputs) const;
   void run_tape(struct ForwardCall& call, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& outputs,
                 std::vector<at::Tensor>& own, size_t* at);

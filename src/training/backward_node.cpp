@@ -135,8 +135,8 @@ class RecordedBackward final : public NodeOfForward {
     const Pass how = keep_graph ? Pass::Keeps : Pass::Frees;
     const std::unique_ptr<EagerGraph> last = call->take_last();
     EagerGraph& graph = last ? *last : *call->graph;
-    variable_list found = !key || tape ? graph.run(piece_, gradients, wanted, how)
-                                       : record(graph, std::move(*key), gradients, how).found;
+    variable_list found =
+        !key || tape ? graph.run(piece_, gradients, wanted, how) : record(graph, std::move(*key), gradients, how).found;
     lock.unlock();
     if (alone && call->heard) tell_reducer(found);
     return found;

@@ -116,7 +116,7 @@ def front_table(rounds: int) -> tuple[list[str], dict[str, float]]:
 
 
 def runs_table(seconds: float, inductor: bool) -> tuple[list[str], dict[str, float]]:
-    fronts = {"eager": "eager", "native": '`backend="native"`'}
+    fronts = {"eager": "eager", "native": '`backend="native"`', "no cache": "with `caching_allocator=False`"}
     if inductor:
         fronts["inductor"] = '`backend="inductor"` of torch.compile'
     rows = [f"| program | {' | '.join(fronts.values())} |", f"|{'---|' * (len(fronts) + 1)}"]

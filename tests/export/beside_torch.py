@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import logging
 import re
@@ -53,14 +54,22 @@ class Program:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """PyTorch's front end writes to the log whatever it refuses."""
+    """PyTorch's front end writes to the log whatever it refuses.
+
+    Nothing is collected meanwhile: where the collection closes a generator of another test that `torch.no_grad` wraps,
+    that enters the mode, and PyTorch's tracer makes an operator of it.
+    """
     logging.disable(logging.CRITICAL)
+    collects = gc.isenabled()
+    gc.disable()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
         logging.disable(logging.NOTSET)
+        if collects:
+            gc.enable()
 
 
 def export(program: Program, by: Callable[..., Any], module: torch.nn.Module, **more: Any) -> Any:

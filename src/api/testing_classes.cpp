@@ -49,8 +49,19 @@ class TestObjects {
   std::set<const value::Namespace*> namespaces_;
 };
 
+/// What a capture knows of classes, with the parts that it needs.
+class WithClasses {
+ protected:
+  source::Pool pool_;
+  TestValues values_;
+  guards::FactList facts_{pool_};
+  trace::KnownObjects objects_{values_, pool_};
+  trace::Confinement confinement_{values_};
+  trace::Classes classes_{values_, objects_, facts_, confinement_, pool_};
+};
+
 /// Real classes, and what a program writes to them.
-class TestClasses {
+class TestClasses : WithClasses {
  public:
   nb::object lookup(nb::object type, nb::object name) {
     PyObject* found = classes_.lookup(type_of(type), interned(name));
@@ -86,13 +97,6 @@ class TestClasses {
     objects_.add(type.ptr(), made);
     return made;
   }
-
-  source::Pool pool_;
-  TestValues values_;
-  guards::FactList facts_{pool_};
-  trace::KnownObjects objects_{values_, pool_};
-  trace::Confinement confinement_{values_};
-  trace::Classes classes_{values_, objects_, facts_, confinement_, pool_};
 };
 
 /// A body that may change only what it makes.
@@ -129,7 +133,7 @@ class TestConfinement {
 };
 
 /// Exceptions of a program, which are known by their numbers.
-class TestExceptions {
+class TestExceptions : WithClasses {
  public:
   size_t make(nb::object type, const std::string& text) {
     return add(exceptions_.make(reinterpret_cast<PyTypeObject*>(type.ptr()), {values_.text(text)}));
@@ -169,12 +173,6 @@ class TestExceptions {
     return nullptr;
   }
 
-  source::Pool pool_;
-  TestValues values_;
-  guards::FactList facts_{pool_};
-  trace::KnownObjects objects_{values_, pool_};
-  trace::Confinement confinement_{values_};
-  trace::Classes classes_{values_, objects_, facts_, confinement_, pool_};
   trace::Shapes shapes_;
   trace::Exceptions exceptions_{values_, confinement_, classes_, shapes_};
   std::vector<value::Object*> made_;

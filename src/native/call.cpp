@@ -144,6 +144,12 @@ void give(Run& run, std::span<const Place> wanted, PyObject** outputs) {
 
 }  // namespace
 
+bool is_plain_tensor(PyObject* object) {
+  constexpr c10::DispatchKeySet kOdd =
+      c10::python_ks | c10::functorch_transforms_ks | c10::DispatchKeySet(c10::DispatchKey::Functionalize);
+  return object && aten::is_exact_tensor(object) && !aten::tensor_of(object).key_set().has_any(kOdd);
+}
+
 Owned<> module_attribute(PyObject* module, PyObject* dotted) {
   static PyObject* const dot = intern(".");
   Owned<> names = take(PyUnicode_Split(dotted, dot, -1));

@@ -14,6 +14,9 @@
 
 namespace gramme::native {
 
+/// True for a tensor of no subclass in whose operators neither Python code nor functorch takes part; false for null.
+bool is_plain_tensor(PyObject* object);
+
 /// Properties of a tensor other than its sizes.
 struct Outside {
   explicit Outside(PyObject* tensor);

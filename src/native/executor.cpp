@@ -49,14 +49,8 @@ bool is_mode_active() {
 /// True if Python code or functorch takes part in operators.
 bool needs_python(PyObject* const* inputs, size_t count) {
   if (is_mode_active()) return true;
-  for (size_t i = 0; i < count; ++i) {
-    const c10::DispatchKeySet odd =
-        c10::python_ks | c10::functorch_transforms_ks | c10::DispatchKeySet(c10::DispatchKey::Functionalize);
-    if (aten::is_exact_tensor(inputs[i]) ? aten::tensor_of(inputs[i]).key_set().has_any(odd)
-                                         : aten::is_tensor(inputs[i]))
-      return true;
-  }
-  return false;
+  return std::any_of(inputs, inputs + count,
+                     [](PyObject* input) { return !is_plain_tensor(input) && aten::is_tensor(input); });
 }
 
 /// The program's inputs: the call's arguments, then present attributes of its module.

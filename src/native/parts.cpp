@@ -26,12 +26,6 @@ namespace {
 /// A call of a program and its conditions cost as much as some steps.
 constexpr size_t kWorth = 3;
 
-bool is_plain_tensor(PyObject* object) {
-  constexpr c10::DispatchKeySet kOdd =
-      c10::python_ks | c10::functorch_transforms_ks | c10::DispatchKeySet(c10::DispatchKey::Functionalize);
-  return object && aten::is_exact_tensor(object) && !aten::tensor_of(object).key_set().has_any(kOdd);
-}
-
 /// True for a plain tensor, and for a tuple or list of some.
 bool is_plain(PyObject* object) {
   if (is_plain_tensor(object)) return true;

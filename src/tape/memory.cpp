@@ -60,7 +60,7 @@ struct List {
 /// The shared address range and free lists.
 class Range {
  public:
-  /// Call once, before the first block is taken. A process that forks afterwards waits until no thread is in here.
+  /// Call once, before the first block is taken.
   void reserve() {
     void* reserved = mmap(nullptr, kMuch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved != MAP_FAILED) begin_ = static_cast<char*>(reserved);
@@ -111,11 +111,10 @@ class Range {
 class Cache;
 
 struct State {
-  std::once_flag once;              // atomic: that the next two are made
-  std::atomic<bool> ready = false;  // atomic: the same, for those who come later
-  Range range;                      // mutex: its own
-  Cache* cache = nullptr;           // atomic: set once
-  std::atomic<size_t> reused = 0;   // atomic: blocks given again
+  std::once_flag once;                  // atomic: that the next two are made
+  Range range;                          // mutex: its own
+  std::atomic<Cache*> cache = nullptr;  // atomic: null until it is installed
+  std::atomic<size_t> reused = 0;       // atomic: blocks given again
 };
 Lasting<State> state;  // tensors may outlive everything
 
@@ -183,18 +182,19 @@ class Cache final : public c10::Allocator {
 void Cache::release_any(void* address) {
   if (state->range.holds(address)) return release(address);
   if (unmap_large(address)) return;
-  state->cache->below_->raw_deleter()(address);
+  state->cache.load(std::memory_order_acquire)->below_->raw_deleter()(address);
 }
 
 /// Puts the allocator in front of the original one, for good; blocks of both are freed through it.
 void install() {
   state->range.reserve();
   prepare_large();
-  state->cache = new Cache(c10::GetCPUAllocator());
+  auto unlock = [] { state->range.unlock(); };
+  pthread_atfork([] { state->range.lock(); }, unlock, unlock);  // no thread holds the mutex in the child
+  auto* const cache = new Cache(c10::GetCPUAllocator());
+  state->cache.store(cache, std::memory_order_release);  // before blocks of it exist
   constexpr uint8_t kHighest = 255;
-  c10::SetCPUAllocator(state->cache, kHighest);
-  pthread_atfork([] { state->range.lock(); }, [] { state->range.unlock(); }, [] { state->range.unlock(); });
-  state->ready.store(true, std::memory_order_release);
+  c10::SetCPUAllocator(cache, kHighest);
 }
 
 }  // namespace
@@ -204,7 +204,7 @@ void allow(Cached much) {
 }
 
 void MemoryScope::enter() {
-  if (!state->ready.load(std::memory_order_acquire)) std::call_once(state->once, install);
+  if (!state->cache.load(std::memory_order_acquire)) std::call_once(state->once, install);
   before_ = std::exchange(serves(what_), true);
 }
 

@@ -119,8 +119,8 @@ Delivery::Delivery(NodeOfForward& node, const std::vector<bool>& quiet)
 }
 
 void Delivery::take(size_t use, at::Tensor&& gradient) {
-  const auto heard = std::ranges::find(heard_, use, &Heard::use);
-  if (heard == heard_.end()) return deliver(use, std::move(gradient));
+  const auto heard = std::ranges::lower_bound(heard_, use, {}, &Heard::use);
+  if (heard == heard_.end() || heard->use != use) return deliver(use, std::move(gradient));
   heard->arrived = true;
   heard->gradient = std::move(gradient);
   deliver_waiting(false);

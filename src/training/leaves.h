@@ -55,7 +55,7 @@ class Delivery {
   };
   NodeOfForward& node_;
   const c10::impl::LocalDispatchKeySet modes_;
-  std::vector<Heard> heard_;  // in the engine's order
+  std::vector<Heard> heard_;  // by use, in the engine's order
   size_t next_ = 0;           // the first that is not delivered
 };
 

@@ -12,6 +12,7 @@ from typing import Any
 import gramme
 import torch
 import torch.distributed as dist
+from native.same import nodes
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Shard
@@ -282,17 +283,6 @@ def an_error(wrap: Callable[[Any], Any], rank: int) -> list[Any]:
         out.square().mean().backward()
         told.append([plain(p.grad) for p in model.parameters()])
     return told
-
-
-def nodes(out: torch.Tensor) -> list[str]:
-    """The names of the nodes of autograd's graph, sorted."""
-    found, waiting = set(), [out.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is not None and node not in found:
-            found.add(node)
-            waiting += [following for following, _ in node.next_functions]
-    return sorted(node.name() for node in found)
 
 
 def run_all(rank: int, store: str, folder: str) -> None:

@@ -5,7 +5,7 @@
 //   facts.add_absent(pool.child(source, SK::Attr, name));   // no such attribute
 //   facts.exempt(type);                                     // the capture made it: nothing below it is guarded
 //
-// Nothing is taken back. Two facts that bound one number become one.
+// No fact is ever removed. Two facts that bound one number become one.
 #pragma once
 #include <unordered_set>
 #include <vector>
@@ -19,7 +19,7 @@ class FactList {
   explicit FactList(source::Pool& pool) : pool_(pool) {}
   FactList(const FactList&) = delete;
 
-  /// Adds the fact unless it is known, or holds of itself: a pinned object is what it is. Ends the segment at a source
+  /// Adds the fact unless it is known, or cannot fail: a pinned object is always the same. Ends the segment at a source
   /// that is nested too deeply.
   void add(Fact fact);
   void add_type(const source::Source* source, PyTypeObject* type);

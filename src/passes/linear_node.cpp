@@ -83,7 +83,7 @@ class LinearBackward final : public torch::autograd::Node {
  public:
   LinearBackward(std::shared_ptr<const LinearShape> shape, const at::Tensor& input, const at::Tensor& weight,
                  const at::Tensor& bias)
-      : shape_(std::move(shape)) {
+      : shape_(std::move(shape)), has_bias_(bias.defined()) {
     set_next_edges(shape_->weight_first ? torch::autograd::collect_next_edges(bias, weight, input)
                                         : torch::autograd::collect_next_edges(bias, input, weight));
     if (needs_weight()) weight_ = SavedVariable(weight, false);
@@ -112,14 +112,23 @@ class LinearBackward final : public torch::autograd::Node {
     std::lock_guard<std::mutex> lock(mutex_);
     const Wanted wanted = this->wanted();
     if (c10::GradMode::is_enabled()) *shape_->twice = true;
+    // In the order of eager's node, which checks all that it saved, whatever gradients are wanted.
     at::Tensor input, weight;
-    if (wanted[of_weight(*shape_)])
-      input = shape_->flattens ? unpacked(input_, {{shape_->rows, shape_->in}, needs_weight()}) : input_.unpack();
-    if (wanted[of_input(*shape_)]) weight = unpacked(weight_, {{shape_->in, shape_->out}, needs_input()});
+    if (has_bias_) input = unpacked_input();
+    weight = unpacked_weight();
+    if (!has_bias_) input = unpacked_input();
     return gradients_of(*shape_, wanted, gradients[0], input, weight);
   }
+  at::Tensor unpacked_input() const {
+    if (!needs_input()) return {};
+    return shape_->flattens ? unpacked(input_, {{shape_->rows, shape_->in}, needs_weight()}) : input_.unpack();
+  }
+  at::Tensor unpacked_weight() const {
+    return needs_weight() ? unpacked(weight_, {{shape_->in, shape_->out}, needs_input()}) : at::Tensor();
+  }
 
-  std::shared_ptr<const LinearShape> shape_;
+  const std::shared_ptr<const LinearShape> shape_;
+  const bool has_bias_;
   SavedVariable input_, weight_;
 };
 

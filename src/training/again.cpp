@@ -90,6 +90,16 @@ struct Given {
       told_apart.emplace_back(input, edge);
     }
   }
+
+  /// Gives inputs version counters of their own: writes to them are not noticed.
+  void count_apart() {
+    for (at::Tensor& input : inputs) {
+      const at::Tensor made = input.variable_data();
+      if (input.requires_grad())
+        torch::autograd::impl::set_gradient_edge(made, torch::autograd::impl::gradient_edge(input));
+      input = made;
+    }
+  }
 };
 
 /// Copies bits without raising version counters.
@@ -102,7 +112,6 @@ void copy_memory(const at::Tensor& from, const at::Tensor& to) {
 }  // namespace
 
 std::unique_ptr<EagerGraph> ForwardCall::run_again() const {
-  if (waits()) check_arguments();
   Given given;
   PlainForward plain;
   for (size_t i = 0, next = 0; i < inputs.size(); ++i) {
@@ -111,6 +120,7 @@ std::unique_ptr<EagerGraph> ForwardCall::run_again() const {
     if (is_cast(i)) given.inputs.back() = cast_again(i);
   }
   add_stand_ins(given.inputs);
+  if (training->recomputes()) given.count_apart();
   given.tell_apart();
   FromState state(random);
   const AtVersions then(counters, versions, training->recomputes() ? 0 : inputs.size());
@@ -132,7 +142,17 @@ at::Tensor ForwardCall::cast_again(size_t input) const {
 }
 
 void ForwardCall::check_arguments() const {
+  if (!waits()) return;
   for (const auto& argument : checked_) argument.unpack();
+}
+
+bool ForwardCall::has_written_arguments() const {
+  try {
+    check_arguments();
+  } catch (const c10::Error&) {
+    return true;
+  }
+  return false;
 }
 
 void ForwardCall::begin_pass() {

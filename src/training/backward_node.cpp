@@ -113,13 +113,10 @@ class RecordedBackward final : public NodeOfForward {
     const int pass = torch::autograd::get_current_graph_task_id();
     const bool is_first = call->pass != pass;
     const bool alone = is_only_pass(call);
-    if (alone && pass >= 0 && current_pass().reentrant_depth_ == 0) {
-      const bool out_of_order = !create_graph && is_first && call->heard && !delivers_all_that_is_heard(*call);
-      if (out_of_order) call->training->stop("a reducer hears of gradients in an order of the engine's");
-      if (create_graph || out_of_order) {
-        graft(*this);
-        return hand_on(std::move(gradients));
-      }
+    if (alone && pass >= 0 && current_pass().reentrant_depth_ == 0 &&
+        (create_graph || (is_first && is_seen_between_nodes()))) {
+      graft(*this);
+      return hand_on(std::move(gradients));
     }
     const bool keep_graph = torch::autograd::get_current_graph_task_keep_graph();
     call->come(piece_, wanted, keep_graph);
@@ -130,6 +127,7 @@ class RecordedBackward final : public NodeOfForward {
     if (tape && call->may_run(*tape)) return run_tape(*tape, gradients, alone, lock);
     // The gradients' graph leads to nodes of a forward used by nothing else, so the engine frees what they saved before
     // it comes here again.
+    call->check_arguments();
     if (create_graph) return call->run_again()->run(piece_, gradients, wanted, Pass::Differentiates);
     if (!call->graph) call->graph = call->run_again();
     const Pass how = keep_graph ? Pass::Keeps : Pass::Frees;
@@ -140,6 +138,17 @@ class RecordedBackward final : public NodeOfForward {
     lock.unlock();
     if (alone && call->heard) tell_reducer(found);
     return found;
+  }
+
+  /// True if the program sees what the running pass has done when it is between two of autograd's nodes.
+  bool is_seen_between_nodes() {
+    if (call->heard && !delivers_all_that_is_heard(*call))
+      call->training->stop("a reducer hears of gradients in an order of the engine's");
+    else if (is_heard_by_program(*call))
+      call->training->stop("the program added a hook to a leaf after the forward");
+    else
+      return will_raise(*call);
+    return true;
   }
 
   /// Delivers the gradients that a reducer hears of, and the others of leaves: the engine would do it in another order

@@ -51,20 +51,42 @@ void ForwardCall::strip(size_t input, bool wholly) {
   stripped_[input] = wholly || training->data_savers(input).empty() || !training->needs_no_data();
 }
 
+namespace {
+
+/// By use of the saver's piece: true if the engine comes to the saver for the wanted ones.
+bool leads_to_wanted(const Saver& saver, const std::vector<bool>& wanted) {
+  for (size_t use = 0; use < wanted.size(); ++use)
+    if (wanted[use] && saver.leads[use]) return true;
+  return std::ranges::find(wanted, false) == wanted.end();
+}
+
+}  // namespace
+
+bool ForwardCall::is_changed(const Saver& saver) const {
+  return !training->recomputes() && std::ranges::any_of(saver.saved, [this](Register r) { return is_written(r); });
+}
+
+bool ForwardCall::is_untouched() const {
+  if (std::ranges::find(released, true) != released.end()) return false;
+  for (size_t i = 0; i < counters.size(); ++i)
+    if (counters[i].current_version() != versions[i]) return false;
+  return true;
+}
+
+bool ForwardCall::would_raise(size_t piece, const std::vector<bool>& wanted) const {
+  const std::vector<Saver>& savers = training->savers();
+  for (size_t i = 0; i < savers.size(); ++i)
+    if (savers[i].piece == piece && (released[i] || is_changed(savers[i])) && leads_to_wanted(savers[i], wanted))
+      return true;
+  return false;
+}
+
 void ForwardCall::come(size_t piece, const std::vector<bool>& wanted, bool keep_graph) {
   const std::vector<Saver>& savers = training->savers();
-  const bool all = std::ranges::find(wanted, false) == wanted.end();
-  auto comes_to = [&](const Saver& saver) {
-    if (saver.piece != piece || all) return saver.piece == piece;
-    for (size_t use = 0; use < wanted.size(); ++use)
-      if (wanted[use] && saver.leads[use]) return true;
-    return false;
-  };
   for (size_t i = 0; i < savers.size(); ++i) {
-    if (!comes_to(savers[i])) continue;
+    if (savers[i].piece != piece || !leads_to_wanted(savers[i], wanted)) continue;
     TORCH_CHECK(!released[i], torch::autograd::ERR_BACKWARD_TWICE);
-    auto is_changed = [this](Register r) { return is_written(r); };  // what is recomputed is not checked in eager
-    if (!training->recomputes() && std::ranges::any_of(savers[i].saved, is_changed)) raise_as_eager(savers[i]);
+    if (is_changed(savers[i])) raise_as_eager(savers[i]);
     if (!keep_graph) released[i] = true;
   }
 }

@@ -65,6 +65,15 @@ struct ForwardCall {
   /// Does what autograd's nodes do when the engine calls them for these uses of the piece: checks that saved tensors
   /// are present and unchanged, and frees them unless the graph is kept.
   void come(size_t piece, const std::vector<bool>& wanted, bool keep_graph);
+  /// True if `come` raises for no piece: nothing that the program shares was written, and nothing was freed.
+  bool is_untouched() const;
+  /// True if `come` would raise for these uses of the piece.
+  bool would_raise(size_t piece, const std::vector<bool>& wanted) const;
+  /// Raises as eager's checkpoint if an argument was written.
+  void check_arguments() const;
+  /// True if that would raise.
+  bool has_written_arguments() const;
+  std::vector<torch::autograd::SavedVariable> take_arguments() { return std::move(checked_); }
   /// Takes the graph, without its outputs, for the pass that frees what is left of it; null if it may be needed later.
   std::unique_ptr<EagerGraph> take_last();
   /// Call when the piece will not be called again.
@@ -95,12 +104,11 @@ struct ForwardCall {
   bool waits() const { return training->recomputes() && !recomputed_ && !graph; }
   /// True if the register's memory, shared with the program, was written since the forward.
   bool is_written(Register r) const;
+  /// True if the program wrote to what the node saved. What is recomputed is not checked in eager.
+  bool is_changed(const Saver& saver) const;
   [[noreturn]] void raise_as_eager(const Saver& saver) const;
   void add_stand_ins(std::vector<at::Tensor>& given) const;
   void restore_saved(const EagerGraph& made) const;
-
-  /// Raises as eager's checkpoint if an argument was written.
-  void check_arguments() const;
 
   std::vector<bool> stripped_;                           // by input: fully stripped
   std::vector<bool> finished_;                           // by piece

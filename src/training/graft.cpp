@@ -4,7 +4,9 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "training/leaves.h"
@@ -46,22 +48,54 @@ void number(const EagerGraph& graph, const Layout& layout, uint64_t first) {
     for (size_t i = 0; i < piece.nodes; ++i) graph.nodes()[node++]->set_sequence_nr(first + piece.number - 1 - i);
 }
 
-/// Makes results that formulas saved share nodes and version counters with the program's tensors.
-void share_outputs(EagerGraph& graph, const ForwardCall& call) {
-  const std::vector<Register>& shown = call.training->shown();
-  for (size_t i = 0; i < shown.size(); ++i) {
-    at::Tensor& output = graph.output(shown[i]);
-    if (i < call.ends.size())
-      if (NodePtr end = call.ends[i].node.lock())
-        torch::autograd::impl::set_gradient_edge(output, Edge(std::move(end), call.ends[i].slot));
-    const auto given = call.shown[i].lock();
-    if (!given) continue;
-    const size_t counter = call.inputs.size() + i;
-    c10::TensorImpl* const own = output.unsafeGetTensorImpl();
-    const uint32_t now = call.counters[counter].current_version();
-    for (uint32_t v = call.versions[counter]; output._version() != now && v != now; ++v) own->bump_version();
-    given->set_version_counter(own->version_counter());
+/// Does something before a node reads what it saved.
+class BeforeNode final : public torch::autograd::FunctionPreHook {
+ public:
+  explicit BeforeNode(std::function<void()> act) : act_(std::move(act)) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+    act_();
+    return gradients;
   }
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& /*args*/) const override {}
+
+ private:
+  const std::function<void()> act_;
+};
+
+/// Lets results that formulas saved lead to the nodes of the program's tensors.
+void share_nodes(EagerGraph& graph, const ForwardCall& call) {
+  for (size_t i = 0; i < call.ends.size(); ++i)
+    if (NodePtr end = call.ends[i].node.lock())
+      torch::autograd::impl::set_gradient_edge(graph.output(call.training->shown()[i]),
+                                               Edge(std::move(end), call.ends[i].slot));
+}
+
+/// Lets nodes raise that saved a result to which the program has written. `again`: the graph is not that of the call
+/// itself, whose results have the counters of the program's tensors, unless these show other versions.
+void share_versions(EagerGraph& graph, const ForwardCall& call, bool again) {
+  for (const Saver& saver : call.training->savers())
+    for (Register saved : saver.saved) {
+      const int32_t owner = call.training->owner(saved);
+      if (owner < static_cast<int32_t>(call.inputs.size())) continue;  // inputs are the program's
+      const auto counter = static_cast<size_t>(owner);
+      const c10::VariableVersion theirs = call.counters[counter];
+      c10::VariableVersion own =
+          graph.output(call.training->shown()[counter - call.inputs.size()]).unsafeGetTensorImpl()->version_counter();
+      if (!again && own.current_version() == theirs.current_version()) continue;
+      const uint32_t behind = call.versions[counter] - own.current_version();
+      graph.nodes()[saver.node]->add_pre_hook(std::make_unique<BeforeNode>(
+          [theirs, own, behind]() mutable { own.set_version(theirs.current_version() - behind); }));
+    }
+}
+
+/// Lets nodes raise as eager's checkpoint if an argument was written.
+void share_checks(const EagerGraph& graph, ForwardCall& call) {
+  if (!call.has_written_arguments()) return;
+  const auto arguments = std::make_shared<const std::vector<torch::autograd::SavedVariable>>(call.take_arguments());
+  for (const Saver& saver : call.training->savers())
+    graph.nodes()[saver.node]->add_pre_hook(std::make_unique<BeforeNode>([arguments] {
+      for (const auto& argument : *arguments) argument.unpack();
+    }));
 }
 
 bool comes_to(const GraphTask& pass, const NodePtr& node) {
@@ -73,7 +107,7 @@ bool comes_to(const GraphTask& pass, const NodePtr& node) {
 void leave_pass(GraphTask& pass, const std::vector<NodePtr>& nodes) {
   uint64_t least = pass.exec_info_.empty() ? 0 : std::numeric_limits<uint64_t>::max();
   for (const auto& [node, wanted] : pass.exec_info_)  // the engine skips nodes that cannot lead to a wanted one
-    if (wanted.captures_) least = std::min(least, node->topological_nr());
+    if (wanted.should_execute()) least = std::min(least, node->topological_nr());
   for (const NodePtr& node : nodes) {
     if (!comes_to(pass, node) || node->topological_nr() < least) continue;
     for (const Edge& edge : node->next_edges()) {
@@ -130,14 +164,30 @@ void wake(GraphTask& pass, NodeOfForward& first, const Layout& layout, const std
 
 }  // namespace
 
+bool will_raise(const ForwardCall& call) {
+  if (call.has_written_arguments()) return true;
+  if (call.is_untouched()) return false;
+  for (size_t p = 0; p < call.nodes.size(); ++p) {
+    const NodePtr node = call.nodes[p].lock();
+    if (!comes_to(current_pass(), node)) continue;
+    std::vector<bool> wanted;
+    for (const Edge& edge : node->next_edges()) wanted.push_back(is_wanted(edge));
+    if (call.would_raise(p, wanted)) return true;
+  }
+  return false;
+}
+
 void graft(NodeOfForward& node) {
   ForwardCall& call = *node.call;
   const Layout& layout = call.training->layout();
-  const std::unique_ptr<EagerGraph> graph = call.graph ? std::move(call.graph) : call.run_again();
+  const bool again = !call.graph;
+  const std::unique_ptr<EagerGraph> graph = again ? call.run_again() : std::move(call.graph);
   const std::vector<NodePtr> nodes = living_nodes(call);
   join(*graph, layout, nodes);
   number(*graph, layout, call.first_number);
-  share_outputs(*graph, call);
+  share_nodes(*graph, call);
+  // What a checkpoint's formulas save is its second forward's.
+  call.training->recomputes() ? share_checks(*graph, call) : share_versions(*graph, call, again);
   for (size_t i = 0; i < call.released.size(); ++i)
     if (call.released[i]) graph->nodes()[call.training->savers()[i].node]->release_variables();
   GraphTask& pass = current_pass();

@@ -1,4 +1,5 @@
-// Inserts autograd's own graph behind a call's nodes, for gradients of gradients.
+// Inserts autograd's own graph behind a call's nodes: for gradients of gradients, and where the program sees which of
+// autograd's nodes have run, since one of them raises or calls a hook.
 //
 // The graph of the gradients leads back to the nodes of the forward, and a later pass visits these once, with the sum
 // of what reaches them. So the forward runs again under autograd, and its nodes are attached behind the call's nodes,
@@ -9,6 +10,8 @@
 
 namespace gramme::native {
 
+/// True if one of autograd's nodes would raise in the running pass, in which no node of the call was visited yet.
+bool will_raise(const ForwardCall& call);
 /// Grafts in the running pass, in which `node` is the first node of the call to be visited, and for later passes.
 void graft(NodeOfForward& node);
 

@@ -101,6 +101,23 @@ GraphTask& current_pass() {
   return *reinterpret_cast<GraphTask*>(const_cast<char*>(nodes) - kOffset);
 }
 
+bool is_wanted(const Edge& edge) {
+  if (!edge.is_valid()) return false;
+  const auto* const chosen = torch::autograd::get_current_graph_task_exec_info();
+  if (!chosen || chosen->empty()) return true;
+  const auto found = chosen->find(edge.function.get());
+  return found != chosen->end() && found->second.should_execute();
+}
+
+bool is_heard_by_program(const ForwardCall& call) {
+  return std::ranges::any_of(call.nodes, [](const c10::weak_intrusive_ptr<Node>& weak) {
+    const c10::intrusive_ptr<Node> node = weak.lock();
+    return node && std::ranges::any_of(node->next_edges(), [](const Edge& edge) {
+             return is_wanted(edge) && listener_at(edge) == Listener::Program;
+           });
+  });
+}
+
 bool is_only_pass(const std::shared_ptr<ForwardCall>& call) {
   const int pass = torch::autograd::get_current_graph_task_id();
   if (call->pass == pass) return !call->passes_overlap;

@@ -22,6 +22,8 @@ Listener listener_at(const torch::autograd::Edge& edge);
 
 /// The running pass of the engine; PyTorch's API exposes only single members of it.
 torch::autograd::GraphTask& current_pass();
+/// True if the running pass delivers a gradient along the edge.
+bool is_wanted(const torch::autograd::Edge& edge);
 /// True if the running pass is the only one over the forward's nodes; records the pass.
 bool is_only_pass(const std::shared_ptr<ForwardCall>& call);
 /// By use: whether its edge leads to a leaf that no other edge of the pass leads to. Empty if there is none.
@@ -29,6 +31,8 @@ std::vector<bool> quiet_edges(const NodeOfForward& node, size_t piece);
 /// True if the call's nodes can deliver all gradients that hooks see. Otherwise a reducer would hear of them in another
 /// order than autograd's.
 bool delivers_all_that_is_heard(const ForwardCall& call);
+/// True if hooks of the program see a gradient of the running pass arrive at a leaf.
+bool is_heard_by_program(const ForwardCall& call);
 /// Removes these edges from the node.
 void take_edges(NodeOfForward& node, const std::vector<bool>& quiet);
 

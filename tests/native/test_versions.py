@@ -129,7 +129,7 @@ def loss(results: list[torch.Tensor]) -> torch.Tensor:
     return torch.stack([result.sum() for result in results if result.requires_grad]).sum()
 
 
-def run(program: Program, call: int, write: int | None) -> Any:
+def run(program: Program, call: int, write: int | None, create_graph: bool = False) -> Any:
     """Results with their versions, gradient, versions after it; `write`: to that result, between."""
     x, w = arguments(call)
     results = pytree.tree_leaves(program(x, w))
@@ -138,7 +138,7 @@ def run(program: Program, call: int, write: int | None) -> Any:
         if write is not None and write < len(results):
             with torch.no_grad():
                 results[write].add_(1)
-        loss(results).backward()
+        loss(results).backward(create_graph=create_graph)
         seen.append(w.grad.tolist() if w.grad is not None else None)
     except RuntimeError as error:
         seen.append(str(error).split(":")[0])
@@ -153,6 +153,18 @@ def test_versions(program: Program) -> None:
     for write in range(3):
         for call in range(3):
             assert run(compiled, call, write) == run(program, call, write), (write, call)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+@pytest.mark.parametrize("write", [None, 0, 1, 2])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_versions_after_a_graph_of_gradients(program: Program, write: int | None) -> None:
+    for warm in range(4):
+        gramme.reset()
+        compiled = gramme.compile(program, backend="native", options={"recorded_backward": True})
+        for call in range(warm):
+            run(compiled, call, None)
+        assert run(compiled, warm, write, create_graph=True) == run(program, warm, write, create_graph=True), warm
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

@@ -3,10 +3,14 @@
 
 #include <nanobind/stl/string.h>
 
+#include "base/imported.h"
 #include "base/ref.h"
+#include "native/backward_call.h"
 #include "native/executor.h"
 #include "native/from_fx.h"
+#include "runtime/stand_in.h"
 #include "tape/memory.h"
+#include "training/direct.h"
 
 namespace nb = nanobind;
 
@@ -88,9 +92,13 @@ PyObject* option_name() {
 }  // namespace
 
 void bind_native(nb::module_& m) {
+  native::note_backward();
+  runtime::stand_in_for(take(PyObject_GetAttrString(imported("torch", "Tensor").get(), "backward")).get(),
+                        &native::run_backward);
   nb::module_ native = m.def_submodule("native");
   native.def("from_graph_module", from_graph_module, nb::arg("graph_module"), nb::kw_only(),
              nb::arg("caching_allocator") = nb::none());
+  native.def("direct_backwards", native::direct_backwards);
   native.def("memory", memory);
   native.def("tape", tape, nb::arg("graph"));
   native.def("counters", counters, nb::arg("graph"));

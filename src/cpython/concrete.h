@@ -27,6 +27,7 @@ struct StepResult {
 struct CallHook {
   PyObject* (*call)(const void* context, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames);
   const void* context;
+  PyObject* only = nullptr;  // the one callable that it stands in for; null: all
 };
 
 /// Executes the frame's next instruction with its prefixes. The frame must be linked. If `*taken_over` is true

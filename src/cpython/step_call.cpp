@@ -50,8 +50,10 @@ Outcome set_function_attribute(Step& s) {
 
 namespace {
 
+bool is_hooked(const Step& s, PyObject* callable) { return s.hook && (!s.hook->only || s.hook->only == callable); }
+
 PyObject* vectorcall(Step& s, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (s.hook) return s.hook->call(s.hook->context, callable, args, nargsf, kwnames);
+  if (is_hooked(s, callable)) return s.hook->call(s.hook->context, callable, args, nargsf, kwnames);
   return PyObject_Vectorcall(callable, args, nargsf, kwnames);
 }
 
@@ -88,7 +90,7 @@ Outcome call_with(Step& s, PyObject* names, int above) {
   const int total = s.arg + callee.has_self;
   PyObject* callable = s.frame.item(callee.callable());
 #if GRAMME_PYTHON_MOVES_ARGUMENTS
-  if (!s.hook && !s.taken_over && PyFunction_Check(callable))
+  if (!is_hooked(s, callable) && !s.taken_over && PyFunction_Check(callable))
     return finish_call(s, callee.low, s.frame.call_moved(s.thread, callee.callable(), total, above, names));
 #endif
   const auto positional = static_cast<size_t>(total - (names ? PyTuple_GET_SIZE(names) : 0));
@@ -159,7 +161,8 @@ Outcome call_function_ex(Step& s) {
   if (has_keywords && !make_dict(s, function)) return Outcome::Raised;
   if (!make_tuple(s, function, 1 + above)) return Outcome::Raised;
   PyObject *args = s.frame.item(1 + above), *keywords = has_keywords ? s.frame.item() : nullptr;
-  PyObject* result = s.hook ? call_hook_flat(s, function, args, keywords) : PyObject_Call(function, args, keywords);
+  PyObject* result =
+      is_hooked(s, function) ? call_hook_flat(s, function, args, keywords) : PyObject_Call(function, args, keywords);
   return finish_call(s, 3 + above, result);
 }
 

@@ -19,6 +19,7 @@
 #include "runtime/call.h"
 #include "runtime/recording.h"
 #include "runtime/stance.h"
+#include "runtime/stand_in.h"
 
 namespace gramme::runtime {
 namespace {
@@ -239,8 +240,9 @@ Chain::Turn Chain::step(bool into_callee) {
 }
 
 Chain::Turn Chain::carry_out(bool into_callee) {
-  const cpython::CallHook hook{call_callee, &family_};
-  return after(capturing_callees([&] { return cpython::step(thread_, frame_, into_callee ? &hook : nullptr); }));
+  const cpython::CallHook callee{call_callee, &family_};
+  const cpython::CallHook* const hook = into_callee ? &callee : stand_in();
+  return after(capturing_callees([&] { return cpython::step(thread_, frame_, hook); }));
 }
 
 /// Decides what follows an instruction that was carried out for real.

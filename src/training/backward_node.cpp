@@ -66,7 +66,7 @@ const std::string* name_of_outputs(const Piece& piece) {
 class RecordedBackward final : public NodeOfForward {
  public:
   RecordedBackward(std::shared_ptr<ForwardCall> call, size_t piece, uint64_t number)
-      : NodeOfForward(std::move(call), number), piece_(piece) {
+      : NodeOfForward(std::move(call), piece, number) {
     for (const Slot& slot : this->piece().slots) add_slot(*this, slot);
   }
 
@@ -74,7 +74,7 @@ class RecordedBackward final : public NodeOfForward {
   void release_resources() override {
     if (const std::shared_ptr<ForwardCall> of = std::move(call)) {
       std::lock_guard<std::recursive_mutex> lock(of->mutex);
-      of->leave(piece_);
+      of->leave(index);
     }
     NodeOfForward::release_resources();
   }
@@ -87,7 +87,19 @@ class RecordedBackward final : public NodeOfForward {
   void release_variables() override {
     if (!call) return;  // the node itself is destroyed
     std::lock_guard<std::recursive_mutex> lock(call->mutex);
-    call->release(piece_);
+    call->release(index);
+  }
+
+  bool run_by_tape(variable_list& gradients, const std::vector<bool>& quiet, variable_list& found) override {
+    const MemoryScope memory(Served::Small, call->training->caches_memory());
+    std::unique_lock<std::recursive_mutex> lock(call->mutex);
+    const std::vector<bool> wanted(num_outputs(), true);
+    const std::optional<BackwardKey> key = BackwardKey::read(gradients, wanted);
+    const std::shared_ptr<const BackwardTape> tape = key ? call->training->find(index, *key) : nullptr;
+    if (!tape || !call->may_run(*tape)) return false;
+    call->come(index, wanted, false);
+    found = run_tape(*tape, gradients, quiet, lock);
+    return true;
   }
 
   // For compiled autograd, which calls the node in a graph for this node alone. Later calls are the engine's.
@@ -99,7 +111,7 @@ class RecordedBackward final : public NodeOfForward {
   variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) override;
 
  private:
-  const Piece& piece() const { return call->training->layout().pieces[piece_]; }
+  const Piece& piece() const { return call->training->layout().pieces[index]; }
 
   variable_list apply(variable_list&& gradients) override {
     const MemoryScope memory(Served::Small, call->training->caches_memory());
@@ -119,22 +131,27 @@ class RecordedBackward final : public NodeOfForward {
       return hand_on(std::move(gradients));
     }
     const bool keep_graph = torch::autograd::get_current_graph_task_keep_graph();
-    call->come(piece_, wanted, keep_graph);
+    call->come(index, wanted, keep_graph);
     if (std::ranges::none_of(gradients, [](const at::Tensor& gradient) { return gradient.defined(); }))
       return variable_list(num_outputs());
     std::optional<BackwardKey> key = create_graph ? std::nullopt : BackwardKey::read(gradients, wanted);
-    std::shared_ptr<const BackwardTape> tape = key ? call->training->find(piece_, *key) : nullptr;
-    if (tape && call->may_run(*tape)) return run_tape(*tape, gradients, alone, lock);
+    std::shared_ptr<const BackwardTape> tape = key ? call->training->find(index, *key) : nullptr;
+    if (tape && call->may_run(*tape)) {
+      const std::vector<bool> quiet = alone ? quiet_edges(*this, index) : std::vector<bool>();
+      variable_list found = run_tape(*tape, gradients, quiet, lock);
+      take_edges(*this, quiet);
+      return found;
+    }
     // The gradients' graph leads to nodes of a forward used by nothing else, so the engine frees what they saved before
     // it comes here again.
     call->check_arguments();
-    if (create_graph) return call->run_again()->run(piece_, gradients, wanted, Pass::Differentiates);
+    if (create_graph) return call->run_again()->run(index, gradients, wanted, Pass::Differentiates);
     if (!call->graph) call->graph = call->run_again();
     const Pass how = keep_graph ? Pass::Keeps : Pass::Frees;
     const std::unique_ptr<EagerGraph> last = call->take_last();
     EagerGraph& graph = last ? *last : *call->graph;
     variable_list found =
-        !key || tape ? graph.run(piece_, gradients, wanted, how) : record(graph, std::move(*key), gradients, how).found;
+        !key || tape ? graph.run(index, gradients, wanted, how) : record(graph, std::move(*key), gradients, how).found;
     lock.unlock();
     if (alone && call->heard) tell_reducer(found);
     return found;
@@ -154,7 +171,7 @@ class RecordedBackward final : public NodeOfForward {
   /// Delivers the gradients that a reducer hears of, and the others of leaves: the engine would do it in another order
   /// than that of autograd's nodes.
   void tell_reducer(variable_list& found) {
-    const std::vector<bool> quiet = quiet_edges(*this, piece_);
+    const std::vector<bool> quiet = quiet_edges(*this, index);
     Delivery delivery(*this, quiet);
     if (!delivery.is_heard()) return;
     for (size_t use = 0; use < quiet.size(); ++use)
@@ -168,17 +185,15 @@ class RecordedBackward final : public NodeOfForward {
     return std::move(gradients);
   }
 
-  variable_list run_tape(const BackwardTape& tape, variable_list& gradients, bool alone,
+  variable_list run_tape(const BackwardTape& tape, variable_list& gradients, const std::vector<bool>& quiet,
                          std::unique_lock<std::recursive_mutex>& lock) {
     call->recompute(tape);
     variable_list given = take(tape, gradients);
     lock.unlock();
-    const std::vector<bool> quiet = alone ? quiet_edges(*this, piece_) : std::vector<bool>();
     Delivery delivery(*this, quiet);
     variable_list found = tape.run(std::move(given), quiet,
                                    [&](size_t use, at::Tensor&& gradient) { delivery.take(use, std::move(gradient)); });
     delivery.finish();
-    take_edges(*this, quiet);
     return found;
   }
 
@@ -187,13 +202,13 @@ class RecordedBackward final : public NodeOfForward {
     variable_list given;
     given.reserve(tape.sources().size());
     for (const BackwardSource& source : tape.sources()) {
-      const auto index = static_cast<size_t>(source.index);
+      const auto number = static_cast<size_t>(source.index);
       if (source.kind == BackwardSource::Slot) {
-        given.push_back(std::move(gradients[index]));
+        given.push_back(std::move(gradients[number]));
       } else if (call->is_input(source.index)) {
-        given.push_back(call->inputs[index]);
+        given.push_back(call->inputs[number]);
       } else {
-        const auto kept = static_cast<size_t>(call->plan->index[index]);
+        const auto kept = static_cast<size_t>(call->plan->index[number]);
         at::Tensor& tensor = call->kept[kept];
         given.push_back(call->is_done(kept) ? std::move(tensor) : tensor);
       }
@@ -203,15 +218,13 @@ class RecordedBackward final : public NodeOfForward {
 
   /// Runs the backward by the engine while recording it; returns the gradients, and a tape if one could be made.
   BackwardTape::Record record(EagerGraph& graph, BackwardKey key, const variable_list& gradients, Pass pass) {
-    BackwardTape::Record record(graph, piece_, std::move(key), gradients, pass);
+    BackwardTape::Record record(graph, index, std::move(key), gradients, pass);
     if (record.tape)
-      call->training->add(piece_, record.tape);
+      call->training->add(index, record.tape);
     else
       call->training->stop(record.why);
     return record;
   }
-
-  const size_t piece_;
 };
 
 variable_list RecordedBackward::apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) {

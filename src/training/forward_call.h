@@ -120,8 +120,14 @@ struct ForwardCall {
 
 /// Base of the nodes for pieces.
 struct NodeOfForward : torch::autograd::Node {
-  NodeOfForward(std::shared_ptr<ForwardCall> call, uint64_t number) : Node(number), call(std::move(call)) {}
+  NodeOfForward(std::shared_ptr<ForwardCall> call, size_t index, uint64_t number)
+      : Node(number), call(std::move(call)), index(index) {}
+  /// Computes all gradients of the piece, and delivers the `quiet` ones to their leaves. False, without effects, if
+  /// there is no tape for it.
+  virtual bool run_by_tape(torch::autograd::variable_list& gradients, const std::vector<bool>& quiet,
+                           torch::autograd::variable_list& found) = 0;
   std::shared_ptr<ForwardCall> call;  // shared by the nodes; refers back to them weakly
+  const size_t index;                 // of the piece
 };
 
 }  // namespace gramme::native

@@ -175,15 +175,10 @@ void take_edges(NodeOfForward& node, const std::vector<bool>& quiet) {
           {c10::weak_intrusive_ptr<Node>(node.getptr()), i, std::exchange(node.next_edges()[i], {})});
 }
 
-std::vector<bool> quiet_edges(const NodeOfForward& node, size_t index) {
+std::vector<bool> edges_to_leaves(const NodeOfForward& node, size_t index, std::vector<const Node*>& leaves) {
   const Training& training = *node.call->training;
   const Piece& piece = training.layout().pieces[index];
-  const auto* const chosen = torch::autograd::get_current_graph_task_exec_info();
-  if (torch::autograd::get_current_graph_task_keep_graph() || !chosen || !chosen->empty() || !unwatched() ||
-      !node.post_hooks().empty())
-    return {};
   std::vector<bool> quiet(piece.uses.size());
-  std::vector<const Node*> leaves;
   for (size_t i = 0; i < piece.uses.size(); ++i) {
     const Edge& edge = node.next_edge(i);
     const int32_t input = piece.uses[i].input;
@@ -196,7 +191,17 @@ std::vector<bool> quiet_edges(const NodeOfForward& node, size_t index) {
   bool shared = std::ranges::adjacent_find(leaves) != leaves.end();  // the same tensor as several inputs
   for (size_t i = 0; i < quiet.size(); ++i)
     shared |= !quiet[i] && std::ranges::binary_search(leaves, node.next_edge(i).function.get());
-  if (leaves.empty() || shared || is_any_reached(*node.call, leaves)) return {};
+  return leaves.empty() || shared ? std::vector<bool>() : quiet;
+}
+
+std::vector<bool> quiet_edges(const NodeOfForward& node, size_t index) {
+  const auto* const chosen = torch::autograd::get_current_graph_task_exec_info();
+  if (torch::autograd::get_current_graph_task_keep_graph() || !chosen || !chosen->empty() || !unwatched() ||
+      !node.post_hooks().empty())
+    return {};
+  std::vector<const Node*> leaves;
+  std::vector<bool> quiet = edges_to_leaves(node, index, leaves);
+  if (!quiet.empty() && is_any_reached(*node.call, leaves)) return {};
   return quiet;
 }
 

@@ -15,11 +15,13 @@ import gramme
 import pytest
 import torch
 import torch.nn.functional as F
+from sampling import SOAK
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
+from native import random_training
 from native.test_recorded_backward import bits
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -206,6 +208,11 @@ def test_other_models(make: Call, form: Call) -> None:
     found, without_engine = train(make, OPTIMIZERS["adamw"], form, True)
     assert found == expected
     assert (without_engine > 0) == (make is Heads)
+
+
+@pytest.mark.parametrize("seed", range(2000 if SOAK else 40))
+def test_random_programs(seed: int) -> None:
+    assert random_training.whole_difference(seed) is None
 
 
 # ---- where somebody can tell

@@ -28,6 +28,13 @@ bool is_original() {
              of_torch::object(of_torch::EngineRunBackward);
 }
 
+/// True if PyTorch's compiled autograd would compile the pass.
+bool is_compiled() {
+  static PyObject* const name = intern("compiled_autograd_enabled");
+  PyObject* const module = of_torch::if_loaded(of_torch::CompiledAutograd);
+  return module && PyDict_GetItemWithError(PyModule_GetDict(module), name) != Py_False;
+}
+
 /// The level that Logger.getEffectiveLevel returns; 0 if it is not known.
 long level_of(PyObject* logger) {
   static PyObject *const level = intern("level"), *const parent = intern("parent");
@@ -55,7 +62,7 @@ void note_backward() {
 int run_backward(PyObject* loss) {
   constexpr long kDebug = 10;
   if (!Py_IS_TYPE(loss, aten::tensor_type()) || !aten::can_capture() || at::impl::torch_function_mode_enabled() ||
-      !is_original() || level_of(state->logger) <= kDebug)
+      !is_original() || is_compiled() || level_of(state->logger) <= kDebug)
     return 0;
   const at::Tensor tensor = aten::tensor_of(loss);
   if (!tensor.requires_grad() || !tensor.is_floating_point() || tensor.numel() != 1) return 0;

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from sampling import SOAK
 from torch import nn
+from torch._dynamo import compiled_autograd
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
@@ -348,6 +349,11 @@ def other_function(loss: torch.Tensor, p: nn.Parameter, log: list[Any]) -> None:
     torch.autograd.backward(loss)
 
 
+def compiled_backward(loss: torch.Tensor, p: nn.Parameter, log: list[Any]) -> None:
+    with compiled_autograd._enable(lambda graph: graph):
+        loss.backward()
+
+
 def patched_method(loss: torch.Tensor, p: nn.Parameter, log: list[Any]) -> None:
     with patched(torch.Tensor, "backward", log):
         loss.backward()
@@ -380,7 +386,7 @@ def logged(loss: torch.Tensor, p: nn.Parameter, log: list[Any]) -> None:
 WAYS = [
     hook_on_the_loss, hook_that_changes, hook_on_the_node, hook_on_a_parameter, retained, written,
     with_gradient, for_one_parameter, under_a_dispatch_mode, under_a_function_mode, under_anomaly_mode,
-    under_a_profiler, under_autocast, other_function, patched_function, patched_engine, logged,
+    under_a_profiler, under_autocast, other_function, compiled_backward, patched_function, patched_engine, logged,
 ]  # fmt: skip
 OTHER_WAYS = [twice, kept_graph, patched_method, without_gradients]  # in part not the engine's
 

@@ -130,6 +130,14 @@ void wake(GraphTask& pass, NodeOfForward& first, const Layout& layout, const std
 
 }  // namespace
 
+void change_edges(const std::vector<NodePtr>& nodes, const std::function<void(GraphTask&)>& change) {
+  GraphTask& pass = current_pass();
+  std::lock_guard<std::mutex> lock(pass.mutex_);
+  leave_pass(pass, nodes);
+  change(pass);
+  enter_pass(pass, nodes);
+}
+
 void graft(NodeOfForward& node) {
   ForwardCall& call = *node.call;
   const Layout& layout = call.training->layout();
@@ -140,14 +148,10 @@ void graft(NodeOfForward& node) {
   share_outputs(*graph, call);
   for (size_t i = 0; i < call.released.size(); ++i)
     if (call.released[i]) graph->nodes()[call.training->savers()[i].node]->release_variables();
-  GraphTask& pass = current_pass();
-  {
-    std::lock_guard<std::mutex> lock(pass.mutex_);
-    leave_pass(pass, nodes);
+  change_edges(nodes, [&](GraphTask& pass) {
     lead_to(*graph, layout, nodes);
     wake(pass, node, layout, nodes);
-    enter_pass(pass, nodes);
-  }
+  });
   call.grafted = true;
   call.inputs.assign(call.inputs.size(), {});
   call.kept.clear();

@@ -89,7 +89,8 @@ Owned<> run_parts(Executor& self, PyObject* const* inputs, size_t* tell) {
   const Settings settings{Trust::Unguarded, self.settings.cached, self.settings.backward, false};
   try {
     std::shared_ptr<const Parts> parts = Parts::find(
-        *program, inputs, [&](Program part) { return make_executor(std::move(part), settings); }, output, &failed);
+        *program, inputs, [&](Program part) { return make_executor(std::move(part), settings); },
+        settings.backward != Backward::Engine, output, &failed);
     if (parts) self.parts = std::move(parts);
   } catch (const PythonError&) {
     note_origin(*program, failed, tell);
@@ -403,8 +404,10 @@ std::string print_tapes(PyObject* executor) {
     if (!recorded->why_not_training.empty()) text += "not recorded: " + recorded->why_not_training + "\n";
   }
   for (const Owned<>& block : self_of(executor)->program->blocks) text += "checkpoint:\n" + print_tapes(block.get());
-  if (const auto& parts = self_of(executor)->parts)
+  if (const auto& parts = self_of(executor)->parts) {
     parts->each_executor([&](PyObject* part) { text += "between steps on wrappers:\n" + print_tapes(part); });
+    parts->each_local([&](const LocalRun& run) { text += run.print(); });
+  }
   return text;
 }
 
@@ -414,8 +417,10 @@ Counters counters(PyObject* executor) {
     if (recorded->training) counted.backwards += recorded->training->replayed();
   for (const Owned<>& block : self_of(executor)->program->blocks)
     counted.backwards += native::counters(block.get()).backwards;
-  if (const auto& parts = self_of(executor)->parts)
+  if (const auto& parts = self_of(executor)->parts) {
     parts->each_executor([&](PyObject* part) { counted.backwards += native::counters(part).backwards; });
+    parts->each_local([&](const LocalRun& run) { counted.backwards += run.trained(); });
+  }
   return counted;
 }
 

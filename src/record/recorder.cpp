@@ -2,6 +2,7 @@
 #include "record/recorder.h"
 
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 #include <algorithm>
 #include <string_view>
@@ -54,13 +55,19 @@ bool has_autocast_kernel(const c10::OperatorHandle& op) {
   return op.operator_name().getNamespace() == "aten" && op.hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU);
 }
 
-/// True if a tensor among the arguments is one that autocast may cast.
-bool takes_floats(c10::ArrayRef<const c10::IValue> inputs) {
-  auto is_float = [](const c10::IValue& part) {
-    return part.isTensor() && part.toTensor().defined() && part.toTensor().is_floating_point();
+/// True if `is` holds for a tensor among the arguments.
+template <class Is>
+bool any_tensor(c10::ArrayRef<const c10::IValue> inputs, Is&& is) {
+  auto holds = [&](const c10::IValue& part) {
+    return part.isTensor() && part.toTensor().defined() && is(part.toTensor());
   };
-  return std::ranges::any_of(inputs, [&](const c10::IValue& value) { return any_part(value, is_float); });
+  return std::ranges::any_of(inputs, [&](const c10::IValue& value) { return any_part(value, holds); });
 }
+
+/// True for a tensor that autocast may cast.
+bool is_float(const at::Tensor& tensor) { return tensor.is_floating_point(); }
+bool is_wrapper(const at::Tensor& tensor) { return tensor.key_set().has_any(c10::python_ks); }
+bool is_differentiable(const at::Tensor& tensor) { return tensor.requires_grad(); }
 
 bool is_tensor_type(const c10::TypePtr& type) { return type->kind() == c10::TypeKind::TensorType; }
 
@@ -211,6 +218,11 @@ bool Recorder::depends_on_data(const Operator& known, c10::ArrayRef<const c10::I
 
 void Recorder::begin(const at::RecordFunction& function) {
   if (passes_over_ranges_ && !function.operator_name()) return;
+  if (looks_below_wrappers_ && open_.empty() && ignored_ == 0) {
+    if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return void(++ignored_);  // sizes are inferred
+    if (any_tensor(function.inputs(), is_wrapper))
+      return;  // its end comes while nothing is open, and is passed over there
+  }
   forget_dead_wrappers();
   const Operator& known = operator_of(function);
   const auto& op = known.op;
@@ -220,7 +232,7 @@ void Recorder::begin(const at::RecordFunction& function) {
   const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
   const bool autocast = known.autocast && !excluded.has(c10::DispatchKey::AutocastCPU);
   if (ignored_ > 0 || (!open_.empty() && !open_.back().apart)) {
-    if (!open_.empty()) open_.back().record->casts_inside |= autocast && takes_floats(function.inputs());
+    if (!open_.empty()) open_.back().record->casts_inside |= autocast && any_tensor(function.inputs(), is_float);
     ++ignored_;
     return;
   }
@@ -231,6 +243,8 @@ void Recorder::begin(const at::RecordFunction& function) {
   Observed& record = siblings.emplace_back(Observed{OperatorCall{op.value_or(*unknown), {}, {}}});
   record.grad_mode = c10::GradMode::is_enabled();
   record.call.below_autograd = excluded.isSupersetOf(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  record.differentiates =
+      record.grad_mode && !record.call.below_autograd && any_tensor(function.inputs(), is_differentiable);
   record.data_shaped = data || sizes_ == Sizes::Vary;
   record.autocast = autocast;
   record.blind = op && !data && known.apart && is_blind_to_sizes(*op, function.inputs());

@@ -23,6 +23,7 @@ struct Observed {
   OperatorCall call;
   std::vector<Register> written;   // arguments that its schema declares as written
   bool grad_mode = false;          // grad mode at the call
+  bool differentiates = false;     // autograd may record it
   bool only_tells = false;         // returns no tensors and writes nothing
   bool gives_back = false;         // returns an existing tensor that it did not write
   bool data_shaped = false;        // it, or an operator below it, made sizes or decisions from data
@@ -68,6 +69,9 @@ class Recorder {
 
   /// Ignores ranges that are no operators, such as the engine's around nodes, but not the operators inside.
   void pass_over_ranges() { passes_over_ranges_ = true; }
+  /// Looks into operators on tensors with __torch_dispatch__: what they call on other tensors is observed instead, but
+  /// not under a mode, which computes with tensors without data there.
+  void look_below_wrappers() { looks_below_wrappers_ = true; }
   /// Reserves space for about this many tensors.
   void reserve(size_t tensors);
   Register input(const at::Tensor& tensor, bool varies) { return add(tensor, varies); }
@@ -166,7 +170,7 @@ class Recorder {
 
   const Apart apart_;
   const bool any_sizes_;
-  bool passes_over_ranges_ = false;
+  bool passes_over_ranges_ = false, looks_below_wrappers_ = false;
   Sizes sizes_ = Sizes::Unknown;  // sizes of the running step's results
   bool symbols_ = false;          // the step received symbols
   Numbers numbers_;

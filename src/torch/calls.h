@@ -19,7 +19,7 @@ enum CallTrait : uint16_t {
 /// True if the row of the method or function has this trait.
 bool is_call(std::string_view name, CallTrait trait);
 
-enum OperatorTrait : uint8_t { Apart = 1, Blind = 2, BothForms = 4 };
+enum OperatorTrait : uint8_t { Apart = 1, Blind = 2, BothForms = 4, Collective = 8, Wraps = 16 };
 /// The same for an operator "aten::name": the row for all overloads or the one for this overload.
 bool is_operator(std::string_view name, std::string_view overload, OperatorTrait trait);
 

@@ -6,16 +6,14 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable.h>
-#include <torch/csrc/dynamo/compiled_autograd.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
 
-#include "base/gil.h"
-#include "base/process.h"
 #include "tape/memory.h"
+#include "training/compiled.h"
 #include "training/graft.h"
 #include "training/leaves.h"
 
@@ -28,11 +26,6 @@ using torch::autograd::Node;
 using torch::autograd::variable_list;
 using torch::dynamo::autograd::CompiledNodeArgs;
 using torch::dynamo::autograd::SwapSavedVariables;
-
-struct State {
-  std::atomic<uint64_t> graphs = 0;  // atomic: of compiled autograd, each for one node
-};
-Lasting<State> state;
 
 void add_slot(Node& node, const Slot& slot) {
   node.add_input_metadata(slot.metadata.options(), slot.metadata.shape_as_dim_vector(),
@@ -106,7 +99,7 @@ class RecordedBackward final : public NodeOfForward {
   void compiled_args(CompiledNodeArgs& args) const override {
     if (call->grafted) return;
     call->training->stop("compiled autograd went through the graph");
-    args.collect(static_cast<size_t>(++state->graphs));
+    collect(args);
   }
   variable_list apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) override;
 
@@ -228,19 +221,11 @@ class RecordedBackward final : public NodeOfForward {
 };
 
 variable_list RecordedBackward::apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) {
-  using namespace torch::dynamo::autograd;
   if (call->grafted) return hand_on(variable_list(gradients));
-  auto function = [self = getptr()](const variable_list& gradients, const std::vector<c10::IValue>& /*arguments*/) {
-    std::optional<GilReleased> released;  // the engine may be called
-    if (PyGILState_Check()) released.emplace();
-    return static_cast<RecordedBackward&>(*self).apply(variable_list(gradients));
+  auto apply = [self = getptr()](variable_list&& gradients) {
+    return static_cast<RecordedBackward&>(*self).apply(std::move(gradients));
   };
-  const auto& compiler = getPyCompilerInterface();
-  const std::string bound =
-      compiler->bind_function(saved.get_py_compiler(), "RecordedBackward", function, {}, true, false);
-  const c10::IValue metadata =
-      IValuePacker<std::vector<std::optional<InputMetadata>>>::pack(get_input_metadata(next_edges()));
-  return compiler->call_function(saved.get_py_compiler(), "apply_functional", bound, gradients, {}, metadata);
+  return call_in_graph(apply, next_edges(), gradients, saved);
 }
 
 /// By slot: the edge for its gradient, to the piece's node or through an Entry. There is an Entry for each autograd

@@ -1,19 +1,11 @@
-// Converts the operators that the engine called for a piece to a tape, and runs it.
+// Converts the operators that the engine called for a piece to a tape.
 #include "training/backward_tape.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
-#include <algorithm>
-#include <numeric>
-#include <unordered_map>
-#include <unordered_set>
-
 #include "passes/assemble.h"
-#include "record/parts.h"
 #include "tape/composites.h"
-#include "tape/invoke.h"
-#include "tape/registers.h"
 
 namespace gramme::native {
 namespace {
@@ -24,158 +16,6 @@ bool is_plain(const at::Tensor& tensor) {
   return tensor.layout() == c10::kStrided && plain_keys().isSupersetOf(tensor.key_set()) &&
          !tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
-
-/// Converts observed calls to instructions.
-class Conversion {
- public:
-  Conversion(const EagerGraph& graph, std::vector<Register> slots)
-      : recorder_(*graph.recorder()), slots_(std::move(slots)), flat_(graph.flat_registers()) {}
-
-  /// Converts all calls; returns why they cannot be repeated, or an empty text. `leaving`: the registers of the
-  /// gradients.
-  std::string run(const std::vector<Observed>& observed, const std::vector<Register>& leaving) {
-    for (const auto& [r, tensor] : recorder_.constants()) known_.insert(r);
-    for (const Observed& record : observed)
-      if (std::string why = add(record); !why.empty()) return why;
-    drop_unread(leaving);
-    for (const Instruction& instruction : instructions_) each_read(instruction, [this](Register r) { need(r); });
-    for (Register r : leaving)
-      if (r != kNone) need(r);
-    return fits_ ? "" : "it reads what was made before";
-  }
-
-  Assembly assembly(const std::vector<Register>& leaving) {
-    // no Python: an empty program
-    auto program = std::make_shared<Program>();
-    program->inputs = static_cast<int32_t>(inputs_.size());
-    program->output.kind = Operand::Tuple;
-    std::vector<Place> inputs;
-    for (Register r : inputs_) inputs.push_back({Place::Tensor, r, {}, {}});
-    Assembly assembly{std::move(program),
-                      std::move(instructions_),
-                      std::move(inputs),
-                      {Place::Sequence, 0, {}, {}},
-                      recorder_,
-                      0,
-                      0,
-                      true};
-    assembly.kept = leaving;
-    assembly.shown = shared_with_inputs(leaving);
-    assembly.counts_inside = false;
-    assembly.drops_inputs = true;
-    return assembly;
-  }
-
-  std::vector<BackwardSource> sources() const { return sources_; }
-
- private:
-  /// Converts one call, a composite to what it called; returns why not, or an empty text.
-  std::string add(const Observed& record, bool inside = false) {
-    const bool makes = std::ranges::any_of(
-        record.call.results, [](const OperatorResult& result) { return result.kind != OperatorResult::Dropped; });
-    if (!record.data_shaped && record.written.empty() && !makes && (record.gives_back || (inside && record.only_tells)))
-      return {};
-    if (!record.data_shaped && is_composite(record.call.op) && !record.parts.empty() &&
-        is_only_its_parts(record, recorder_)) {
-      for (const Observed& part : record.parts)
-        if (std::string why = add(part, true); !why.empty()) return why;
-      return {};
-    }
-    if (const char* why = why_not(record)) return record.call.op.operator_name().name + ": " + why;
-    Instruction& instruction = instructions_.emplace_back();
-    instruction.call = std::make_unique<OperatorCall>(record.call);
-    each_write(instruction, [this](Register r) { made_.insert(r); });
-    return {};
-  }
-
-  /// Why the call cannot be repeated on other tensors; null if it can.
-  const char* why_not(const Observed& record) const {
-    if (record.data_shaped) return "data decides";
-    if (record.grad_mode) return "the grad mode is on";
-    if (record.unusable) return record.unusable;
-    if (record.only_tells) return "its result is not a tensor";
-    if (record.call.op.operator_name().getNamespace() != "aten" && !is_known_of_library(record.call.op))
-      return "it is not PyTorch's";
-    if (record.call.op.hasTag(at::Tag::nondeterministic_seeded)) return "it draws random numbers";
-    for (Register r : record.written)
-      if (!made_.contains(r)) return "it writes what was there before";
-    return nullptr;
-  }
-
-  /// Drops operators whose results are not read, unless they write to something.
-  void drop_unread(const std::vector<Register>& leaving) {
-    std::unordered_set<Register> read(leaving.begin(), leaving.end());
-    for (size_t i = instructions_.size(); i-- > 0;) {
-      Instruction& instruction = instructions_[i];
-      bool wanted = std::ranges::any_of(instruction.call->op.schema().arguments(), [](const c10::Argument& argument) {
-        return argument.alias_info() && argument.alias_info()->isWrite();
-      });
-      each_write(instruction, [&](Register r) { wanted |= read.contains(r); });
-      if (!wanted) instruction.call.reset();
-      each_read(instruction, [&](Register r) { read.insert(r); });
-    }
-    std::erase_if(instructions_, [](const Instruction& instruction) { return !instruction.call; });
-  }
-
-  void need(Register r) {
-    if (made_.contains(r) || known_.contains(r)) return;
-    known_.insert(r);
-    const auto slot = std::ranges::find(slots_, r);
-    const auto forward = flat_.find(r);
-    if (slot != slots_.end())
-      sources_.push_back({BackwardSource::Slot, static_cast<int32_t>(slot - slots_.begin())});
-    else if (forward != flat_.end())
-      sources_.push_back({BackwardSource::Kept, forward->second});
-    else
-      fits_ = false;
-    inputs_.push_back(r);
-  }
-
-  std::vector<Register> shared_with_inputs(const std::vector<Register>& leaving) const {
-    std::unordered_set<const c10::StorageImpl*> storages;
-    for (Register r : inputs_) storages.insert(recorder_.seen(r).storage);
-    std::vector<Register> shared;
-    for (Register r : leaving)
-      if (r != kNone && storages.contains(recorder_.seen(r).storage)) shared.push_back(r);
-    return shared;
-  }
-
-  const Recorder& recorder_;
-  std::vector<Register> slots_;                        // by slot; kNone: no gradient
-  const std::unordered_map<Register, Register> flat_;  // flat tape's register, by the recorder's
-  std::unordered_set<Register> made_, known_;
-  std::vector<Instruction> instructions_;
-  std::vector<Register> inputs_;
-  std::vector<BackwardSource> sources_;
-  bool fits_ = true;
-};
-
-/// Registers of a tape that share memory.
-class Memory {
- public:
-  explicit Memory(const Tape& tape) : parent_(static_cast<size_t>(tape.registers)) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-    for (const Instruction& instruction : tape.instructions)
-      if (may_make_view(instruction))
-        each_write(instruction, [&](Register made) {
-          each_read(instruction, [&](Register of) { parent_[static_cast<size_t>(root(made))] = root(of); });
-        });
-  }
-  /// The representative of all registers that share memory.
-  Register root(Register r) const {
-    while (parent_[static_cast<size_t>(r)] != r) r = parent_[static_cast<size_t>(r)];
-    return r;
-  }
-
- private:
-  static bool may_make_view(const Instruction& instruction) {
-    return !instruction.call || is_composite(instruction.call->op) ||
-           std::ranges::any_of(instruction.call->op.schema().returns(),
-                               [](const c10::Argument& made) { return made.alias_info() != nullptr; });
-  }
-
-  std::vector<Register> parent_;
-};
 
 }  // namespace
 
@@ -225,52 +65,9 @@ BackwardTape::Record::Record(EagerGraph& graph, size_t piece, BackwardKey key, c
   for (at::Tensor& gradient : found)
     for (size_t i = 0; i < given.size(); ++i)
       if (gradient.defined() && gradient.is_same(given[i])) gradient = gradients[i];
-  Conversion conversion(graph, std::move(slots));
-  if (why.empty()) why = conversion.run(observed, leaving);
   if (!why.empty()) return;
-  std::unique_ptr<Tape> made = assemble(conversion.assembly(leaving));
-  tape.reset(new BackwardTape(std::move(key), conversion.sources(), std::move(made)));
-}
-
-void BackwardTape::find_ends() {
-  const Memory memory(*tape_);
-  std::unordered_map<Register, size_t> last, last_write;
-  for (size_t i = 0; i < tape_->instructions.size(); ++i) {
-    auto note = [&](Register r) { last[r] = i + 1; };
-    each_read(tape_->instructions[i], note);
-    each_write(tape_->instructions[i], note);
-    if (tape_->instructions[i].call)
-      each_declared_write(*tape_->instructions[i].call, [&](Register r) { last_write[memory.root(r)] = i + 1; });
-  }
-  for (size_t use = 0; use < tape_->kept.size(); ++use) {
-    const Register r = tape_->kept[use];
-    if (r != kNone) ends_.push_back({std::max(last[r], last_write[memory.root(r)]), use, false});
-  }
-  std::ranges::stable_sort(ends_, {}, &End::instructions);
-  std::unordered_set<Register> moved;
-  for (size_t e = ends_.size(); e-- > 0;) ends_[e].moves = moved.insert(tape_->kept[ends_[e].use]).second;
-}
-
-variable_list BackwardTape::run(variable_list&& given, const std::vector<bool>& taken, const Taker& take) const {
-  std::unique_ptr<Frame> frame = frames_.take(*tape_);
-  for (size_t i = 0; i < given.size(); ++i) frame->own[i] = std::move(given[i]);  // inputs occupy the first registers
-  Run run = frame->run();
-  run.below_autograd = unwatched();
-  std::optional<BelowAutograd> below;
-  if (run.below_autograd) below.emplace(*tape_);
-  variable_list found(tape_->kept.size());
-  size_t at = 0, done = 0;  // on an exception the frame is dropped
-  for (const auto [end, use, moves] : ends_) {
-    tape_->run(run, &at, done, end);
-    done = end;
-    at::Tensor gradient = *run.tensors[tape_->kept[use]];
-    if (moves) run.own[tape_->kept[use]].reset();
-    taken.empty() || !taken[use] ? void(found[use] = std::move(gradient)) : take(use, std::move(gradient));
-  }
-  tape_->run(run, &at, done, tape_->instructions.size());
-  for (at::Tensor& tensor : frame->own) tensor.reset();
-  frames_.give_back(std::move(frame));
-  return found;
+  auto made = ConvertedTape::convert(recorder, observed, {std::move(slots), graph.flat_registers()}, leaving, why);
+  if (made) tape = std::make_shared<const BackwardTape>(std::move(key), std::move(*made));
 }
 
 }  // namespace gramme::native

@@ -177,6 +177,14 @@ bool will_raise(const ForwardCall& call) {
   return false;
 }
 
+void change_edges(const std::vector<NodePtr>& nodes, const std::function<void(GraphTask&)>& change) {
+  GraphTask& pass = current_pass();
+  std::lock_guard<std::mutex> lock(pass.mutex_);
+  leave_pass(pass, nodes);
+  change(pass);
+  enter_pass(pass, nodes);
+}
+
 void graft(NodeOfForward& node) {
   ForwardCall& call = *node.call;
   const Layout& layout = call.training->layout();
@@ -190,14 +198,10 @@ void graft(NodeOfForward& node) {
   call.training->recomputes() ? share_checks(*graph, call) : share_versions(*graph, call, again);
   for (size_t i = 0; i < call.released.size(); ++i)
     if (call.released[i]) graph->nodes()[call.training->savers()[i].node]->release_variables();
-  GraphTask& pass = current_pass();
-  {
-    std::lock_guard<std::mutex> lock(pass.mutex_);
-    leave_pass(pass, nodes);
+  change_edges(nodes, [&](GraphTask& pass) {
     lead_to(*graph, layout, nodes);
     wake(pass, node, layout, nodes);
-    enter_pass(pass, nodes);
-  }
+  });
   call.grafted = true;
   call.inputs.assign(call.inputs.size(), {});
   call.kept.clear();

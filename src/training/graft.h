@@ -6,6 +6,8 @@
 // which pass gradients on. They get the sequence numbers they would have had, and the running pass is told of them;
 // from there on the engine does everything.
 #pragma once
+#include <functional>
+
 #include "training/forward_call.h"
 
 namespace gramme::native {
@@ -14,5 +16,9 @@ namespace gramme::native {
 bool will_raise(const ForwardCall& call);
 /// Grafts in the running pass, in which `node` is the first node of the call to be visited, and for later passes.
 void graft(NodeOfForward& node);
+
+/// Lets `change` change the edges of these nodes in the running pass, and tells the pass.
+void change_edges(const std::vector<c10::intrusive_ptr<torch::autograd::Node>>& nodes,
+                  const std::function<void(torch::autograd::GraphTask& pass)>& change);
 
 }  // namespace gramme::native

@@ -12,6 +12,7 @@
 #include "aten/state.h"
 #include "base/error.h"
 #include "base/gil.h"
+#include "base/shared.h"
 #include "base/signals.h"
 #include "meta/traits.h"
 #include "passes/assemble.h"
@@ -28,15 +29,6 @@ using torch::autograd::Edge;
 
 /// Backward tapes per piece, for different gradients or wanted inputs.
 constexpr size_t kTapes = 8;
-
-template <class T>
-std::shared_ptr<T> with_gil(T* made) {
-  return std::shared_ptr<T>(made, [](T* object) {
-    if (!Py_IsInitialized()) return;
-    const GilHeld gil;
-    delete object;
-  });
-}
 
 bool draws(const Tape& tape) {
   return std::ranges::any_of(tape.instructions, [](const Instruction& instruction) {

@@ -45,11 +45,17 @@ bool takes_plain(const Step& step, const Stepper& stepper) {
   return any;
 }
 
+/// True for a plain or distributed tensor, or one that waits for a collective.
+bool is_known(PyObject* object) {
+  return is_plain_tensor(object) || is_distributed(object) ||
+         reinterpret_cast<PyObject*>(Py_TYPE(object)) == class_of_waiting();
+}
+
 bool gives_tensors(PyObject* object) {
-  if (aten::is_tensor(object)) return true;
+  if (is_known(object)) return true;
   if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return false;
   return std::all_of(PySequence_Fast_ITEMS(object), PySequence_Fast_ITEMS(object) + PySequence_Fast_GET_SIZE(object),
-                     aten::is_tensor);
+                     is_known);
 }
 
 /// The edges for the gradients of inputs, in order.

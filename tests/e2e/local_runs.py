@@ -392,6 +392,21 @@ def hooks_of_parameters(wrap: Wrap, rank: int) -> list[Any]:
 
 
 @left
+def other_wrappers(wrap: Wrap, rank: int) -> list[Any]:
+    """Of a class that is not DTensor, made of plain tensors."""
+    offsets = torch.tensor([0, 2, 4])
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return (torch.nested.nested_tensor_from_jagged(x, offsets).sin() * 2).values()
+
+    called = wrap(f)
+    x = batch(0)[0].requires_grad_()
+    with torch.no_grad():
+        told = [plain(called(x)) for _ in range(STEPS)]
+    return [told, steps(called, [x], lambda step: [x])]
+
+
+@left
 def inference_mode(wrap: Wrap, rank: int) -> list[Any]:
     model = two_blocks(TENSORS)
     called = wrap(model)

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <utility>
@@ -98,6 +99,7 @@ class RecordedBackward final : public NodeOfForward {
   // For compiled autograd, which calls the node in a graph for this node alone. Later calls are the engine's.
   void compiled_args(CompiledNodeArgs& args) const override {
     if (call->grafted) return;
+    compiled_ = true;
     call->training->stop("compiled autograd went through the graph");
     collect(args);
   }
@@ -117,7 +119,8 @@ class RecordedBackward final : public NodeOfForward {
     if (create_graph) call->training->stop_for_second_derivatives();
     const int pass = torch::autograd::get_current_graph_task_id();
     const bool is_first = call->pass != pass;
-    const bool alone = is_only_pass(call);
+    // Compiled autograd's graph gives leaves their gradients after the node has returned.
+    const bool alone = !compiled_ && is_only_pass(call);
     if (alone && pass >= 0 && current_pass().reentrant_depth_ == 0 &&
         (create_graph || (is_first && is_seen_between_nodes()))) {
       graft(*this);
@@ -218,6 +221,8 @@ class RecordedBackward final : public NodeOfForward {
       call->training->stop(record.why);
     return record;
   }
+
+  mutable std::atomic<bool> compiled_ = false;  // compiled autograd went through the graph
 };
 
 variable_list RecordedBackward::apply_with_saved(const variable_list& gradients, SwapSavedVariables& saved) {

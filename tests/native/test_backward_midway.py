@@ -2,6 +2,7 @@
 hook runs, are eager's.
 """
 
+import contextlib
 import random
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from sampling import SOAK
 from torch import nn
+from torch._dynamo import compiled_autograd
 from torch.utils.checkpoint import checkpoint
 
 from native.test_recorded_backward import Call, bits, is_recorded, leaf, recorded, total
@@ -348,6 +350,28 @@ def test_the_backward_stays_recorded_after_an_error() -> None:
     with pytest.raises(RuntimeError, match=r"modified by an inplace"):
         backward(value)
     assert is_recorded(compiled(x))
+
+
+@pytest.mark.parametrize("fresh_gradients", [True, False])
+@pytest.mark.parametrize("warm", [0, 1, 2, 4])
+@pytest.mark.parametrize("make", [layers, Plus, Kept, Two, Shared], ids=lambda make: make.__name__)
+def test_compiled_autograd_from_some_call_on(make: Callable[[], nn.Module], warm: int, fresh_gradients: bool) -> None:
+    """It gives leaves their gradients itself, after all nodes."""
+    found = []
+    for wrap in (lambda model: model, recorded):
+        torch.manual_seed(0)
+        model = make()
+        function = wrap(model)
+        told = []
+        for step in range(warm + 2):
+            if fresh_gradients:
+                model.zero_grad()
+            value = function(torch.randn(2, 4))
+            with compiled_autograd._enable(lambda graph: graph) if step >= warm else contextlib.nullcontext():
+                backward(value)
+            told.append(bits([p.grad for p in model.parameters()]))
+        found.append(told)
+    assert found[0] == found[1]
 
 
 def test_backwards_in_one_pass_of_which_one_fails() -> None:

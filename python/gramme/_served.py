@@ -7,12 +7,15 @@ import torch
 
 from ._torch.names import TorchDispatchMode, pytree
 
+# Autograd calls the first, too, where there is a mode; the dispatcher of some versions does not tell of the second.
+PASSED_ON = {"aten::detach", "_c10d_functional::_wrap_tensor_autograd"}
+
 
 class Served(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A mode for code that calls the operators it called before, in their order, on tensors of no subclass.
 
     `calls` has each operator's name, "aten::add.Tensor", and its result, or None where the operator is called again.
-    It leaves out aten::detach.
+    It leaves out those of `PASSED_ON`.
     """
 
     def __init__(self, calls: Sequence[tuple[str, torch.Tensor | None]]) -> None:
@@ -22,7 +25,7 @@ class Served(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not {torch.Tensor, torch.nn.Parameter}.issuperset(types):
             return NotImplemented  # what subclasses call comes here in turn
-        if func.name() == "aten::detach":  # autograd calls it, too, where there is a mode
+        if func.name() in PASSED_ON:
             return func(*args, **(kwargs or {}))
         known = self._next < len(self._calls)
         name, result = self._calls[self._next] if known else ("", None)

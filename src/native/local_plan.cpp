@@ -12,6 +12,12 @@ namespace {
 
 bool detaches(const OperatorCall& call) { return call.op.operator_name().name == "aten::detach"; }
 
+/// True for calls that are not served (gramme/_served.py).
+bool is_passed_on(const OperatorCall& call) {
+  const c10::OperatorName& name = call.op.operator_name();
+  return detaches(call) || of_torch::is_operator(name.name, name.overload_name, of_torch::Wraps);
+}
+
 bool communicates(const OperatorCall& call) {
   const c10::OperatorName& name = call.op.operator_name();
   return of_torch::is_operator(name.name, name.overload_name, of_torch::Collective);
@@ -52,7 +58,7 @@ class Notes {
     bool known = true;
     for (const OperatorArgument& argument : call.arguments)
       for (Register r : argument.registers) known &= r == kNone || known_.contains(r);
-    if (!detaches(call)) known |= serve(call);
+    if (!is_passed_on(call)) known |= serve(call);
     if (known)
       for (const OperatorResult& made : call.results) known_.insert(made.registers.begin(), made.registers.end());
     return true;

@@ -78,6 +78,8 @@ nb::dict memory() {
   result["reused"] = counted.reused;
   result["carved"] = counted.carved;
   result["bound"] = counted.bound;
+  result["medium"] = counted.medium.used;
+  result["medium_idle"] = counted.medium.idle;
   result["large"] = counted.large.given;
   result["large_reused"] = counted.large.reused;
   result["large_kept"] = counted.large.kept;

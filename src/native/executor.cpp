@@ -140,7 +140,9 @@ const char* why_engine(const Settings& settings, PyObject* const* inputs, size_t
   auto recorded = std::make_unique<Recorded>(
       guarded ? Conditions() : Conditions(*program, inputs, any_sizes, self.settings.recomputes));
   const char* const engine = why_engine(self.settings, inputs, program->arguments());
-  Recording recording(program, inputs, any_sizes, engine && !*engine, guarded && self.why_autocast.empty());
+  const bool trains = engine && !*engine && c10::GradMode::is_enabled();
+  const MemoryScope memory(Served::Passing, trains && self.settings.cached != Cached::Nothing);
+  Recording recording(program, inputs, any_sizes, trains, guarded && self.why_autocast.empty());
   size_t failed = program->steps.size();
   Owned<> output;
   try {

@@ -1,5 +1,5 @@
 // Free lists by size class: per thread, then shared; and the c10 allocator in front of the original one, which also
-// gives large blocks.
+// gives medium and large blocks.
 #include "tape/memory.h"
 
 #include <c10/core/CPUAllocator.h>
@@ -16,6 +16,7 @@
 
 #include "base/process.h"
 #include "tape/large_memory.h"
+#include "tape/medium_memory.h"
 
 namespace gramme::native {
 namespace {
@@ -119,7 +120,7 @@ struct State {
 Lasting<State> state;  // tensors may outlive everything
 
 struct Thread {
-  std::array<bool, 2> served{};  // by Served
+  std::array<bool, 4> served{};  // by Served
   bool ended = false;            // Kept is gone
 };
 thread_local constinit Thread of_thread;
@@ -155,9 +156,13 @@ class Cache final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     const c10::Device cpu(c10::DeviceType::CPU);
     const bool small = serves(Served::Small), large = serves(Served::Large);
-    if ((!small && !large) || c10::memoryProfilingEnabled()) return below_->allocate(bytes);
+    const bool stays = serves(Served::Medium), medium = stays || serves(Served::Passing);
+    if ((!small && !medium && !large) || c10::memoryProfilingEnabled()) return below_->allocate(bytes);
     if (small && bytes > 0 && bytes <= kLargest)
       if (Block* const block = take(bytes)) return {block, block, &release, cpu};
+    if (medium && bytes >= kMediumBlock && bytes < kLargeBlock)
+      if (void* const block = take_medium(bytes, stays))
+        return {block, block, [](void* taken) { give_medium(taken); }, cpu};
     if (large && bytes >= kLargeBlock)
       if (void* const block = map_large(bytes)) return {block, block, [](void* mapped) { unmap_large(mapped); }, cpu};
     return below_->allocate(bytes);
@@ -181,13 +186,14 @@ class Cache final : public c10::Allocator {
 
 void Cache::release_any(void* address) {
   if (state->range.holds(address)) return release(address);
-  if (unmap_large(address)) return;
+  if (give_medium(address) || unmap_large(address)) return;
   state->cache.load(std::memory_order_acquire)->below_->raw_deleter()(address);
 }
 
 /// Puts the allocator in front of the original one, for good; blocks of both are freed through it.
 void install() {
   state->range.reserve();
+  prepare_medium();
   prepare_large();
   auto unlock = [] { state->range.unlock(); };
   pthread_atfork([] { state->range.lock(); }, unlock, unlock);  // no thread holds the mutex in the child
@@ -212,7 +218,7 @@ void MemoryScope::leave() { serves(what_) = before_; }
 
 MemoryStatistics memory_statistics() {
   const auto [carved, bound] = state->range.carved();
-  return {state->reused.load(), carved, bound, large_blocks()};
+  return {state->reused.load(), carved, bound, medium_blocks(), large_blocks()};
 }
 
 }  // namespace gramme::native

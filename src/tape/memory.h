@@ -1,4 +1,5 @@
-// A caching allocator for small tensors; and large tensors in huge pages (large_memory.h).
+// A caching allocator for small tensors; a range of addresses for those of training steps that are not small
+// (medium_memory.h); and large tensors in huge pages (large_memory.h).
 //
 // Blocks have fixed size classes and are carved from one reserved address range. Freed blocks go to a list of the
 // freeing thread, and beyond its bound to a shared list. Requests outside a scope, too large, or beyond the bounds go
@@ -7,6 +8,7 @@
 #include <c10/core/Allocator.h>
 
 #include "tape/large_memory.h"
+#include "tape/medium_memory.h"
 
 namespace gramme::native {
 
@@ -22,8 +24,10 @@ void allow(Cached much);
 
 /// What this thread's tensors on the CPU take from here.
 enum class Served : uint8_t {
-  Small,  // up to 1 MiB: from the cache
-  Large,  // from 32 MiB: in huge pages
+  Small,    // up to 1 MiB: from the cache
+  Medium,   // from 256 KiB, where the cache has none: from a range of their own
+  Passing,  // the same, before a backward that takes its memory elsewhere: pages do not stay for the next
+  Large,    // from 32 MiB: in huge pages
 };
 
 /// Scope in which they do.
@@ -49,6 +53,7 @@ struct MemoryStatistics {
   size_t reused = 0;  // allocations served by a used block
   size_t carved = 0;  // bytes of all blocks made; at most `bound`
   size_t bound = 0;   // see allow()
+  MediumBlocks medium;
   LargeBlocks large;
 };
 MemoryStatistics memory_statistics();

@@ -85,7 +85,8 @@ class RecordedBackward final : public NodeOfForward {
   }
 
   bool run_by_tape(variable_list& gradients, const std::vector<bool>& quiet, variable_list& found) override {
-    const MemoryScope memory(Served::Small, call->training->caches_memory());
+    const bool caches = call->training->caches_memory();
+    const MemoryScope small(Served::Small, caches), medium(Served::Medium, caches);
     std::unique_lock<std::recursive_mutex> lock(call->mutex);
     const std::vector<bool> wanted(num_outputs(), true);
     const std::optional<BackwardKey> key = BackwardKey::read(gradients, wanted);
@@ -109,7 +110,8 @@ class RecordedBackward final : public NodeOfForward {
   const Piece& piece() const { return call->training->layout().pieces[index]; }
 
   variable_list apply(variable_list&& gradients) override {
-    const MemoryScope memory(Served::Small, call->training->caches_memory());
+    const bool caches = call->training->caches_memory();
+    const MemoryScope small(Served::Small, caches), medium(Served::Medium, caches);
     std::unique_lock<std::recursive_mutex> lock(call->mutex);
     if (call->grafted) return hand_on(std::move(gradients));
     std::vector<bool> wanted(num_outputs());

@@ -17,6 +17,7 @@
 #include "meta/traits.h"
 #include "passes/assemble.h"
 #include "tape/invoke.h"
+#include "tape/memory.h"
 #include "tape/registers.h"
 #include "training/backward_node.h"
 #include "training/leaves.h"
@@ -127,6 +128,11 @@ std::optional<Training::Way> Training::way(std::vector<at::Tensor>& inputs) {
 
 const Tape* Training::run(const Way& way, const std::vector<at::Tensor>& inputs, std::span<const size_t> arguments,
                           std::vector<at::Tensor>& own, size_t* step) {
+  const MemoryScope memory(Served::Medium, caches_memory());
+  if (!way.plan && caches_memory()) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!memory_) memory_.emplace();
+  }
   auto call = std::make_shared<ForwardCall>();
   call->training = shared_from_this();
   call->plan = way.plan;

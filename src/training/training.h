@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tape/frames.h"
+#include "tape/medium_memory.h"
 #include "training/backward_tape.h"
 #include "training/eager_graph.h"
 
@@ -43,7 +44,7 @@ class Training : public std::enable_shared_from_this<Training> {
   struct Settings {
     bool recomputes = false;     // a backward runs the forward again for what it reads, from the inputs as they are
                                  // then, as torch.utils.checkpoint does
-    bool caches_memory = false;  // backwards take small tensors from the cache (memory.h)
+    bool caches_memory = false;  // steps take tensors from the cache (memory.h)
   };
   /// The object takes the GIL for its destruction.
   static std::shared_ptr<Training> make(std::unique_ptr<const Tape> flat, Settings settings);
@@ -131,6 +132,7 @@ class Training : public std::enable_shared_from_this<Training> {
   std::atomic<bool> stopped_ = false;
   std::atomic<uint64_t> starts_ = 0, waited_ = 0, replayed_ = 0;
   mutable std::mutex mutex_;
+  std::optional<MediumUse> memory_;           // set once: by the first call whose backward is not the program's
   std::shared_ptr<const Layout> layout_;      // set once
   std::shared_ptr<const Recorder> recorder_;  // recorder of the first graph's forward
   std::vector<Saver> savers_;

@@ -186,6 +186,7 @@ print(gramme._C.native.memory()["medium"])
 """
 
 
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer needs the addresses")
 def test_where_addresses_are_limited_none_are_reserved() -> None:
     run = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (0, "0\n"), run.stderr

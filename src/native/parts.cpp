@@ -143,7 +143,7 @@ bool Parts::run_whole(const Part& part, const Program& program, Stepper& stepper
 Owned<> Parts::run(const Program& program, PyObject* const* inputs, size_t* failed) const {
   Stepper stepper(program, inputs);
   for (const Part& part : parts_) {
-    const bool done = part.executor || part.local ? run_whole(part, program, stepper, failed) : false;
+    const bool done = (part.executor || part.local) && run_whole(part, program, stepper, failed);
     for (size_t i = part.first; i < part.end; ++i) {
       if (!done) {
         look_for_signals();

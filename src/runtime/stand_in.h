@@ -1,4 +1,5 @@
-// A function of a library that runs another way where the program cannot tell.
+// Replaces calls of one function of a library by gramme's own implementation, which declines where the program could
+// see a difference.
 #pragma once
 #include "cpython/concrete.h"
 

@@ -34,6 +34,15 @@ void add_slot(Node& node, const Slot& slot) {
                           slot.metadata.grad_dtype());
 }
 
+/// Scope in which tensors come from the memory of training steps, if the program allows it.
+struct StepMemory {
+  explicit StepMemory(const Training& training)
+      : small_(Served::Small, training.caches_memory()), medium_(Served::Medium, training.caches_memory()) {}
+
+ private:
+  const MemoryScope small_, medium_;
+};
+
 /// The node that outputs show as grad_fn, named like autograd's; passes gradients on to the piece's node.
 class Entry final : public Node {
  public:
@@ -85,8 +94,7 @@ class RecordedBackward final : public NodeOfForward {
   }
 
   bool run_by_tape(variable_list& gradients, const std::vector<bool>& quiet, variable_list& found) override {
-    const bool caches = call->training->caches_memory();
-    const MemoryScope small(Served::Small, caches), medium(Served::Medium, caches);
+    const StepMemory memory(*call->training);
     std::unique_lock<std::recursive_mutex> lock(call->mutex);
     const std::vector<bool> wanted(num_outputs(), true);
     const std::optional<BackwardKey> key = BackwardKey::read(gradients, wanted);
@@ -110,8 +118,7 @@ class RecordedBackward final : public NodeOfForward {
   const Piece& piece() const { return call->training->layout().pieces[index]; }
 
   variable_list apply(variable_list&& gradients) override {
-    const bool caches = call->training->caches_memory();
-    const MemoryScope small(Served::Small, caches), medium(Served::Medium, caches);
+    const StepMemory memory(*call->training);
     std::unique_lock<std::recursive_mutex> lock(call->mutex);
     if (call->grafted) return hand_on(std::move(gradients));
     std::vector<bool> wanted(num_outputs());

@@ -26,11 +26,11 @@ torch::autograd::GraphTask& current_pass();
 bool is_wanted(const torch::autograd::Edge& edge);
 /// True if the running pass is the only one over the forward's nodes; records the pass.
 bool is_only_pass(const std::shared_ptr<ForwardCall>& call);
-/// By use: whether its edge leads to a leaf that no other edge of the node leads to, and that only a reducer listens
-/// at. Empty if there is none. `leaves`: those, sorted.
+/// By use: whether its edge leads to a leaf that has no other edge from the node, and no hooks but a reducer's. Empty
+/// if there is none, or if two edges lead to one leaf. `leaves`: those leaves, sorted.
 std::vector<bool> edges_to_leaves(const NodeOfForward& node, size_t piece,
                                   std::vector<const torch::autograd::Node*>& leaves);
-/// The same for leaves that no other edge of the pass leads to.
+/// The same for the running pass: empty also if another node of it leads to one of the leaves.
 std::vector<bool> quiet_edges(const NodeOfForward& node, size_t piece);
 /// True if the call's nodes can deliver all gradients that hooks see. Otherwise a reducer would hear of them in another
 /// order than autograd's.
